@@ -1,0 +1,32 @@
+export { abandonable } from './abort.ts'
+export type { AbortOptions } from './abort.ts'
+export { systemClock } from './clock.ts'
+export type { Clock } from './clock.ts'
+export { EGpuError, EGpuErrorCode } from './error.ts'
+export type { EGpuErrorOptions } from './error.ts'
+export { ThunderboltSpeed } from './bandwidth/thunderbolt.ts'
+export type { Guest, LeaveResult } from './manager/guest.ts'
+export { GpuDeviceState } from './registry/states.ts'
+export type { AppleSiliconEGpuInfo } from './types/apple.ts'
+export type { Checkpointable, FrozenState, SavedState, StatePart, WorkloadNeeds } from './types/checkpointable.ts'
+export { EGpuPowerState } from './types/device.ts'
+export type { DeviceIdentity, DeviceSource, DisplayId, EGpuDevice, GpuDescription } from './types/device.ts'
+export type { Enclosure } from './types/enclosure.ts'
+export type { EGpuEvent, EGpuEventType, MigrationInfo, MigrationOutcome, UnstampedEvent } from './types/events.ts'
+export type { Finding } from './types/finding.ts'
+export type { HealthComponents, HealthSample, HealthScore } from './types/health.ts'
+export type { Bottleneck, DuplexGBps, LinkDowngrade, LinkReport, PcieHop, TrainedLanes } from './types/link.ts'
+export { RuntimeKind } from './types/target.ts'
+export type { ComputeTarget, OpenTarget, TargetLoss } from './types/target.ts'
+export { GpuVendor, vendorOfPciId } from './types/vendor.ts'
+export { Transport, unknownVerdict } from './types/verdict.ts'
+export type { Evidence, Verdict } from './types/verdict.ts'
+export type { ResyncReason } from './driver/events.ts'
+export type {
+  DeviceHolder,
+  PassthroughPlan,
+  PlanOutcome,
+  PlanStep,
+  RunPlanOptions,
+  SystemPlan,
+} from './driver/system-change.ts'

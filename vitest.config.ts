@@ -1,0 +1,27 @@
+import { readdirSync } from 'node:fs'
+import { defineConfig } from 'vitest/config'
+
+/** Tests read the sources of every @egpu package, so none needs a build first. */
+const resolve = { conditions: ['@egpu/source', 'node', 'import', 'default'] }
+const ssr = { resolve: { conditions: resolve.conditions } }
+
+const rooms = ['packages', 'examples'].flatMap((parent) => {
+  try {
+    return readdirSync(new URL(`./${parent}/`, import.meta.url)).map((name) => ({ name, root: `${parent}/${name}` }))
+  } catch {
+    return []
+  }
+})
+
+export default defineConfig({
+  test: {
+    projects: [
+      ...rooms.map(({ name, root }) => ({
+        resolve,
+        ssr,
+        test: { name, root, include: ['test/**/*.test.ts'], exclude: ['test/system/**'], testTimeout: 20_000 },
+      })),
+      { resolve, ssr, test: { name: 'house', root: '.', include: ['test/*.test.ts'], testTimeout: 60_000 } },
+    ],
+  },
+})

@@ -15,6 +15,7 @@ const rooms = ['packages', 'examples'].flatMap((parent) => {
 
 export default defineConfig({
   test: {
+    reporters: ['default', './scripts/skip-reporter.mjs'],
     projects: [
       ...rooms.map(({ name, root }) => ({
         resolve,

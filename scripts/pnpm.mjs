@@ -1,0 +1,48 @@
+/**
+ * Brings the pnpm version named in package.json, so that a machine with only Node and npm can build this repository.
+ * It is kept in .tools/, nothing global is touched.
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** Runs a command with its output shown; resolves to its exit status. */
+export function run(command, args, options = {}) {
+  const { status, error } = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options })
+  if (error !== undefined) throw error
+  return status ?? 1
+}
+
+function pnpmEntry() {
+  const { packageManager } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const [, version] = packageManager.split('@')
+  const home = join(root, '.tools', `pnpm-${version}`)
+  const entry = join(home, 'node_modules', 'pnpm', 'bin', 'pnpm.cjs')
+  if (!existsSync(entry)) {
+    console.log(`bringing pnpm ${version} into .tools/`)
+    const status = run('npm', ['install', '--prefix', home, '--no-save', '--no-audit', '--no-fund', '--silent', `pnpm@${version}`], {
+      shell: process.platform === 'win32',
+    })
+    if (status !== 0) throw new Error(`npm could not install pnpm@${version} (exit ${status}); is the npm registry reachable?`)
+  }
+  return entry
+}
+
+/** Runs pnpm with the Node that runs this script. */
+export function pnpm(args, options = {}) {
+  return run(process.execPath, [pnpmEntry(), ...args], options)
+}
+
+/** Installs what the lockfile says; quick when nothing changed. */
+export function installDependencies() {
+  const status = pnpm(['install', '--frozen-lockfile', '--prefer-offline', '--reporter=append-only', '--loglevel=warn'])
+  if (status !== 0) throw new Error(`pnpm install failed (exit ${status})`)
+}
+
+/** A binary of the workspace's own development tools. */
+export function tool(name, args, options = {}) {
+  return pnpm(['exec', name, ...args], options)
+}

@@ -1,0 +1,19 @@
+/**
+ * Names every skipped test with its reason. In CI a skip is a failure, unless the reason starts with `hardware:`: a
+ * machine that no CI has.
+ */
+export default class SkipReporter {
+  onTestRunEnd(modules) {
+    const skipped = modules.flatMap((module) => [...module.children.allTests('skipped')])
+    let unexcused = 0
+    for (const test of skipped) {
+      const reason = test.result().note ?? 'no reason given'
+      if (!reason.startsWith('hardware:')) unexcused += 1
+      console.log(`skipped: ${test.module.project.name} › ${test.fullName} (${reason})`)
+    }
+    if (unexcused > 0 && process.env.CI) {
+      console.error(`${unexcused} test(s) were skipped, which CI does not accept`)
+      process.exitCode = 1
+    }
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * `npm test`: set-up, then every check from the quickest to the slowest. Prints one line per stage and goes on after a
+ * failed stage, so one run shows everything. `--only <stage>` (repeatable) runs a part; `--list` names the stages.
+ */
+import { installSystemPackages } from './system-packages.mjs'
+import { installDependencies, tool } from './pnpm.mjs'
+
+const env = { ...process.env, TURBO_TELEMETRY_DISABLED: '1' }
+const turbo = (task) => () => tool('turbo', ['run', task, '--output-logs=errors-only', '--no-update-notifier'], { env })
+
+const stages = {
+  format: () => tool('oxfmt', ['--check', '.']),
+  lint: () => tool('oxlint', ['--type-aware', '--deny-warnings']),
+  types: turbo('typecheck'),
+  unused: () => tool('knip', []),
+  unit: () => tool('vitest', ['run']),
+  packages: turbo('package-check'),
+  system: () => tool('vitest', ['run', '--config', 'vitest.system.config.ts']),
+}
+
+const args = process.argv.slice(2)
+if (args.includes('--list')) {
+  console.log(Object.keys(stages).join('\n'))
+  process.exit(0)
+}
+const only = args.flatMap((arg, index) => (arg === '--only' ? [args[index + 1]] : []))
+const unknown = only.filter((name) => !(name in stages))
+if (unknown.length > 0) {
+  console.error(`no stage ${unknown.join(', ')}; there are: ${Object.keys(stages).join(', ')}`)
+  process.exit(2)
+}
+
+installDependencies()
+const lacking = installSystemPackages()
+if (lacking !== undefined) console.log(`system packages: ${lacking}`)
+
+const failed = []
+for (const [name, stage] of Object.entries(stages)) {
+  if (only.length > 0 && !only.includes(name)) continue
+  const begun = performance.now()
+  console.log(`\n── ${name}`)
+  const status = stage()
+  console.log(`── ${name}: ${status === 0 ? 'passed' : 'FAILED'} in ${((performance.now() - begun) / 1000).toFixed(1)} s`)
+  if (status !== 0) failed.push(name)
+}
+console.log(failed.length === 0 ? '\nall stages passed' : `\nfailed: ${failed.join(', ')}`)
+process.exitCode = failed.length === 0 ? 0 : 1

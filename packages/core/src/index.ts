@@ -5,8 +5,22 @@ export type { Clock } from './clock.ts'
 export { EGpuError, EGpuErrorCode } from './error.ts'
 export type { EGpuErrorOptions } from './error.ts'
 export { ThunderboltSpeed } from './bandwidth/thunderbolt.ts'
+export type { DisconnectPlan, DisconnectResult, GuestVeto } from './manager/disconnect-result.ts'
+export type { DriverStatus } from './manager/driver-status.ts'
 export type { Guest, LeaveResult } from './manager/guest.ts'
+export { EGpuManager } from './manager/manager.ts'
+export type {
+  DeviceOverride,
+  DisconnectOptions,
+  EGpuManagerOptions,
+  EventsOptions,
+  MonitoringOptions,
+  NextOptions,
+} from './manager/options.ts'
+export { GpuDeviceRegistry } from './registry/registry.ts'
+export type { GpuDeviceRegistryOptions, RegistryEntry, StateChange } from './registry/registry.ts'
 export { GpuDeviceState } from './registry/states.ts'
+export { transitions } from './registry/transitions.ts'
 export type { AppleSiliconEGpuInfo } from './types/apple.ts'
 export type { Checkpointable, FrozenState, SavedState, StatePart, WorkloadNeeds } from './types/checkpointable.ts'
 export { EGpuPowerState } from './types/device.ts'

@@ -1,0 +1,103 @@
+// Receives uevents from a netlink socket. The one file of this package that loads native code, and plain JavaScript
+// because worker threads of Node 20 cannot load TypeScript; `tsconfig.worker.json` checks its types all the same.
+// ../watch/netlink-source.ts starts it and documents the messages it sends.
+import { parentPort, workerData } from 'node:worker_threads'
+import koffi from 'koffi'
+
+const AF_NETLINK = 16
+const NETLINK_KOBJECT_UEVENT = 15
+const SOCK_DGRAM = 2
+const SOCK_NONBLOCK = 0o4000
+const SOCK_CLOEXEC = 0o2000000
+const SOL_SOCKET = 1
+const SO_RCVBUF = 8
+const SO_RCVBUFFORCE = 33
+const POLLIN = 1
+const { EAGAIN, EINTR, ENOBUFS } = koffi.os.errno
+
+/** How long a request to stop can go unnoticed. */
+const pollTimeoutMs = 200
+/** Most datagrams handed over at once, so that the first of a burst does not wait for the last. */
+const mostPerBatch = 64
+/** The kernel's UEVENT_BUFFER_SIZE is 2048; udev's own messages are longer. */
+const datagramBytes = 64 * 1024
+
+/**
+ * @typedef {{ group: number, receiveBufferBytes: number | undefined, onlyFromKernel: boolean, stop: Int32Array }} Settings
+ */
+
+/** The process's own symbols: works with any libc, and with a preloaded one such as umockdev's. */
+const libc = koffi.load(null)
+const socket = libc.func('int socket(int, int, int)')
+const bind = libc.func('int bind(int, const void *, uint32_t)')
+const setsockopt = libc.func('int setsockopt(int, int, int, const void *, uint32_t)')
+const recvfrom = libc.func('intptr_t recvfrom(int, void *, size_t, int, void *, void *)')
+const poll = libc.func('int poll(void *, unsigned long, int)')
+const close = libc.func('int close(int)')
+
+/** @param {string} call @returns {never} */
+function fail(call) {
+  const number = koffi.errno()
+  const name = Object.entries(koffi.os.errno).find(([, value]) => value === number)?.[0] ?? `errno ${number}`
+  throw new Error(`${call} failed with ${name}`)
+}
+
+/** @param {Settings} settings */
+function openSocket({ group, receiveBufferBytes }) {
+  const fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT)
+  if (fd < 0) fail('socket(AF_NETLINK, NETLINK_KOBJECT_UEVENT)')
+  if (receiveBufferBytes !== undefined) {
+    const size = new Uint8Array(new Int32Array([receiveBufferBytes]).buffer)
+    // FORCE passes the limit of net.core.rmem_max but needs CAP_NET_ADMIN; the plain option is capped, which is fine.
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, size, 4) < 0) setsockopt(fd, SOL_SOCKET, SO_RCVBUF, size, 4)
+  }
+  const address = new DataView(new ArrayBuffer(12))
+  address.setUint16(0, AF_NETLINK, true)
+  address.setUint32(8, group, true)
+  if (bind(fd, new Uint8Array(address.buffer), 12) < 0) {
+    const number = koffi.errno()
+    close(fd)
+    koffi.errno(number)
+    fail(`bind to uevent group ${group}`)
+  }
+  return fd
+}
+
+/** @param {Settings} settings @param {import('node:worker_threads').MessagePort} port */
+function receive(settings, port) {
+  const fd = openSocket(settings)
+  port.postMessage({ type: 'listening' })
+  const pollEntry = new DataView(new ArrayBuffer(8))
+  pollEntry.setInt32(0, fd, true)
+  pollEntry.setInt16(4, POLLIN, true)
+  const pollEntries = new Uint8Array(pollEntry.buffer)
+  const datagram = new Uint8Array(datagramBytes)
+  const sender = new DataView(new ArrayBuffer(12))
+  const senderBytes = new Uint8Array(sender.buffer)
+  const senderLength = new Uint32Array(1)
+  /** @type {Uint8Array[]} */
+  let batch = []
+  const hand = () => {
+    if (batch.length === 0) return
+    port.postMessage({ type: 'datagrams', datagrams: batch })
+    batch = []
+  }
+  while (Atomics.load(settings.stop, 0) === 0) {
+    senderLength[0] = 12
+    const size = Number(recvfrom(fd, datagram, datagramBytes, 0, senderBytes, senderLength))
+    if (size >= 0) {
+      // Only the kernel has port id 0. Anything else was sent by a process and proves nothing.
+      if (!settings.onlyFromKernel || sender.getUint32(4, true) === 0) batch.push(datagram.slice(0, size))
+      if (batch.length >= mostPerBatch) hand()
+      continue
+    }
+    const number = koffi.errno()
+    hand()
+    if (number === ENOBUFS) port.postMessage({ type: 'overflow' })
+    else if (number === EAGAIN) poll(pollEntries, 1, pollTimeoutMs)
+    else if (number !== EINTR) fail('recvfrom on the uevent socket')
+  }
+  close(fd)
+}
+
+if (parentPort !== null) receive(/** @type {Settings} */ (workerData), parentPort)

@@ -1,0 +1,68 @@
+import { abandonable } from '@egpu/core'
+import type { AbortOptions } from '@egpu/core'
+import { EventQueue } from '@egpu/core/driver'
+import type { DriverEvent, DriverSnapshot, EGpuDriver, ProbeResult } from '@egpu/core/driver'
+import { observe } from './observe.ts'
+import { openSysfs } from './sysfs/sysfs.ts'
+import { readTopology } from './topology/read-topology.ts'
+
+export interface LinuxDriverOptions {
+  /** `/sys`, or a directory recorded from another machine. */
+  readonly sysfsRoot?: string | undefined
+  /** `/proc`. With another `sysfsRoot` there is none unless given: two machines must not be mixed. */
+  readonly procRoot?: string | undefined
+}
+
+/** The Linux driver: every GPU, box and Thunderbolt router of a machine from sysfs, without root, waking nothing. */
+export function linuxDriver(options: LinuxDriverOptions = {}): EGpuDriver {
+  const sysfsRoot = options.sysfsRoot ?? '/sys'
+  const procRoot = options.procRoot ?? (options.sysfsRoot === undefined ? '/proc' : undefined)
+  const sysfs = openSysfs(sysfsRoot)
+  const proc = procRoot === undefined ? undefined : openSysfs(procRoot)
+  const queues = new Set<EventQueue<DriverEvent>>()
+
+  const list = async ({ signal }: AbortOptions = {}): Promise<DriverSnapshot> =>
+    observe(await readTopology(sysfs, { signal, proc }))
+
+  const close = (): Promise<void> => {
+    for (const queue of queues) queue.end()
+    return Promise.resolve()
+  }
+
+  return {
+    specVersion: 1,
+    name: 'linux',
+    capabilities: {
+      hotplug: false,
+      verdict: true,
+      health: false,
+      safeRemoval: false,
+      passthrough: false,
+      runtimes: [],
+    },
+    probe: ({ signal } = {}) => abandonable(Promise.resolve(probe(sysfsRoot, sysfs.list('bus/pci/devices'))), signal),
+    list,
+    watch({ signal }) {
+      const queue = new EventQueue<DriverEvent>({ signal, onEnd: () => queues.delete(queue) })
+      queues.add(queue)
+      list({ signal }).then(
+        (snapshot) => queue.push({ type: 'resync', reason: 'started', snapshot }),
+        (error: unknown) => (signal?.aborted === true ? queue.end() : queue.fail(error)),
+      )
+      return queue
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+function probe(sysfsRoot: string, devices: readonly string[]): ProbeResult {
+  if (devices.length > 0) return { usable: true }
+  if (sysfsRoot === '/sys' && process.platform !== 'linux') {
+    return { usable: false, reason: `this is ${process.platform}; the driver reads sysfs, which only Linux has` }
+  }
+  return {
+    usable: false,
+    reason: `${sysfsRoot}/bus/pci/devices is missing or empty: no PCI bus, or sysfs is not mounted`,
+  }
+}

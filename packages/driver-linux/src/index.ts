@@ -1,0 +1,2 @@
+export { linuxDriver } from './driver.ts'
+export type { LinuxDriverOptions } from './driver.ts'

@@ -1,4 +1,12 @@
-import { abandonable, EGpuError, EGpuErrorCode, EGpuPowerState, vendorOfPciId } from '@egpu/core'
+import {
+  abandonable,
+  EGpuError,
+  EGpuErrorCode,
+  EGpuPowerState,
+  RuntimeKind,
+  transferTimeMs,
+  vendorOfPciId,
+} from '@egpu/core'
 import type {
   AbortOptions,
   Clock,
@@ -10,7 +18,6 @@ import type {
   TargetLoss,
   Verdict,
 } from '@egpu/core'
-import { RuntimeKind } from '@egpu/core'
 import type { DeviceObservation, DriverEvent } from '@egpu/core/driver'
 import { BackedTarget } from './backed-target.ts'
 import type { SimGpuDescription, SimTiming } from './descriptions.ts'
@@ -289,10 +296,10 @@ export class Card implements SimCard, TargetHost {
     return Math.min(used, this.totalBytes)
   }
 
-  transferMs(bytes: number): number {
-    // GB/s are 10^6 bytes per millisecond.
-    const gbps = this.observe().link?.effectiveGBps?.toDevice ?? 1
-    return linkLatencyMs + bytes / (gbps * 1e6)
+  transferMs(bytes: number, direction: 'toDevice' | 'fromDevice'): number {
+    const rate = this.place.link(this.#pciAddress).effectiveGBps?.[direction]
+    // The simulator knows every number of its links, so there always is a rate.
+    return transferTimeMs(bytes, rate, linkLatencyMs) ?? Infinity
   }
 
   kernelMs({ flops = 0, vramBytes = 0 }: SimKernelCost): number {

@@ -3,7 +3,7 @@ import type { Enclosure, LinkReport, TrainedLanes, Verdict } from '@egpu/core'
 import { Card } from './card.ts'
 import type { CardPlace, MachineContext, SimCard } from './card.ts'
 import type { SimEnclosureDescription, SimGpuDescription } from './descriptions.ts'
-import { cableReport, fullTraining, linkReport, negotiated } from './link.ts'
+import { fullTraining, negotiated, pathOf } from './link.ts'
 import type { CableState, SlotState } from './link.ts'
 
 /** What an enclosure needs of the host it is plugged into. */
@@ -153,6 +153,7 @@ export class Box implements SimEnclosure {
   observe(): Enclosure {
     const { vendorName, thunderboltVendorId, thunderboltDeviceId, firmwareVersion, powerDeliveryWatts } =
       this.description
+    const { sticker, trained, downgrade } = pathOf('', this.#slot, this.#slot, this.#cable)
     return Object.freeze({
       id: this.id,
       name: this.name,
@@ -164,7 +165,7 @@ export class Box implements SimEnclosure {
       port: this.port,
       authorized: this.authorized,
       generation: linuxGenerations[this.speed],
-      link: Object.freeze(cableReport(this.#cable)),
+      link: Object.freeze({ sticker, trained: Object.freeze(trained), downgrade: Object.freeze(downgrade) }),
       seenBy: this.#machine.driverName,
     })
   }
@@ -207,7 +208,7 @@ export class Box implements SimEnclosure {
   }
 
   #link(pciAddress: string, card: SlotState, cable: CableState): LinkReport {
-    return linkReport(pciAddress, this.#slot, card, this.hasRouter ? cable : undefined)
+    return pathOf(pciAddress, this.#slot, card, this.hasRouter ? cable : undefined)
   }
 
   #placeOf(slot: number): CardPlace {

@@ -6,7 +6,7 @@ import type { CardPlace, MachineContext, SimCard } from './card.ts'
 import type { SimEnclosureDescription, SimGpuDescription, SimMachineDescription } from './descriptions.ts'
 import { Box } from './enclosure.ts'
 import type { SimEnclosure } from './enclosure.ts'
-import { linkReport } from './link.ts'
+import { pathOf } from './link.ts'
 import { HostPortList } from './ports.ts'
 import type { Random } from './random.ts'
 
@@ -183,7 +183,7 @@ function internalPlace({ lanes = 16, gtPerSecond = 16 }: SimGpuDescription): Car
     enclosureId: undefined,
     slot: undefined,
     surroundings: () => ({}),
-    link: (pciAddress) => linkReport(pciAddress, { lanes, gtPerSecond }, { lanes, gtPerSecond }),
+    link: (pciAddress) => pathOf(pciAddress, { lanes, gtPerSecond }, { lanes, gtPerSecond }),
     linkRatio: () => 1,
     verdict: () => ({
       conclusion: 'internal',

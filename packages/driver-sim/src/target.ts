@@ -13,7 +13,7 @@ export interface TargetHost {
   readonly totalBytes: number
   usedBytes(): number
   /** How long moving so many bytes over the link takes now. */
-  transferMs(bytes: number): number
+  transferMs(bytes: number, direction: 'toDevice' | 'fromDevice'): number
   /** How long a kernel takes now. */
   kernelMs(cost: SimKernelCost): number
   /** A kernel began or ended; the card warms up while any runs. */
@@ -107,7 +107,7 @@ export class SimTarget implements OpenTarget<SimGpu>, SimGpu, CardTarget {
     const after = this.#lastKernel
     await this.#call(signal, () => {
       const written = this.#host.transfers.enqueue(async () => {
-        await this.#pass(this.#host.transferMs(source.byteLength))
+        await this.#pass(this.#host.transferMs(source.byteLength, 'toDevice'))
         new Uint8Array(this.#memory.bytesOf(buffer)).set(source, byteOffset)
       }, after)
       this.#lastWrite = written
@@ -127,7 +127,7 @@ export class SimTarget implements OpenTarget<SimGpu>, SimGpu, CardTarget {
       })
       const read = this.#host.transfers.enqueue(async () => {
         const bytes = await seen
-        await this.#pass(this.#host.transferMs(byteLength))
+        await this.#pass(this.#host.transferMs(byteLength, 'fromDevice'))
         return bytes
       }, seen)
       this.#lastTransfer = read

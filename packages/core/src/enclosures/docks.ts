@@ -1,0 +1,136 @@
+import { EnclosureInterface as Interface, type EnclosureModel } from './model.ts'
+
+const buyersGuide = 'https://egpu.io/best-egpu-buyers-guide/'
+const gen4x4 = { generation: 4, lanes: 4 }
+
+/** Open docks and adapter boards. */
+export const docks: readonly EnclosureModel[] = [
+  {
+    id: 'minisforum-deg1',
+    vendor: 'Minisforum',
+    name: 'DEG1',
+    interfaces: [Interface.OcuLink],
+    slot: gen4x4,
+    bringsPsu: false,
+    sources: ['https://hothardware.com/news/minisforum-deg1-gpu-dock'],
+  },
+  {
+    id: 'minisforum-deg2',
+    vendor: 'Minisforum',
+    name: 'DEG2',
+    interfaces: [Interface.OcuLink, Interface.Usb4V2],
+    bringsPsu: false,
+    sources: [
+      'https://www.frandroid.com/produits-android/2904003_fin-du-port-oculink-le-dock-graphique-minisforum-deg2-change-de-strategie-avec-ce-nouveau-connecteur',
+    ],
+  },
+  {
+    id: 'aoostar-ag01',
+    vendor: 'AOOSTAR',
+    name: 'AG01',
+    interfaces: [Interface.OcuLink],
+    psuWatts: 400,
+    sources: [
+      'https://www.tweaktown.com/news/101833/amd-radeon-rx-7800m-benchmarked-up-to-28-faster-using-oculink-than-usb4/index.html',
+    ],
+  },
+  {
+    id: 'aoostar-ag02',
+    vendor: 'AOOSTAR',
+    name: 'AG02',
+    aliases: ['AG2'],
+    interfaces: [Interface.OcuLink, Interface.Usb4V1],
+    controller: 'ASM2464PDX',
+    thunderboltVendorId: 0xb8,
+    thunderboltDeviceId: 0x2463,
+    slot: gen4x4,
+    psuWatts: 800,
+    gpuWatts: 650,
+    powerDeliveryWatts: 100,
+    sources: [
+      'https://www.hardwareinside.de/aoostar-ag02-egpu-dock-im-test-96932/',
+      'https://github.com/tinygrad/tinygrad/issues/15760',
+      'https://github.com/ublue-os/bazzite/issues/3786',
+    ],
+  },
+  {
+    id: 'gpd-tbt5-egpu',
+    vendor: 'GPD',
+    name: 'TBT5-EGPU',
+    aliases: ['TBT5 eGPU dock'],
+    interfaces: [Interface.Thunderbolt5],
+    sources: ['https://github.com/CachyOS/linux-cachyos/issues/1021'],
+  },
+  {
+    id: 'gpd-g2',
+    vendor: 'GPD',
+    name: 'G2',
+    interfaces: [Interface.Mcio, Interface.Usb4V2],
+    powerDeliveryWatts: 100,
+    sources: ['https://xiaomitoday.com/gpd-introduces-box-mini-pc-and-g2-egpu-with-new-high-bandwidth-interface/'],
+  },
+  {
+    id: 'asus-rog-xg-station-3',
+    vendor: 'ASUS',
+    name: 'ROG XG Station 3',
+    interfaces: [Interface.Thunderbolt5],
+    psuWatts: 330,
+    sources: [
+      'https://overclock3d.net/news/gpu-displays/asus-rog-xg-station-3-is-a-truly-next-generation-gpu-dock/',
+      'https://sevketayaksiz.org/unlock-desktop-gpu-power-with-asus-rog-xg-station-3',
+    ],
+  },
+  {
+    id: 'adt-link-ut3g',
+    vendor: 'ADT-Link',
+    name: 'UT3G',
+    aliases: ['ADT-UT3G'],
+    interfaces: [Interface.Usb4V1],
+    controller: 'ASM2464PD',
+    bringsPsu: false,
+    sources: ['https://github.com/tinygrad/tinygrad', 'https://github.com/ublue-os/bazzite/issues/2174', buyersGuide],
+  },
+  {
+    id: 'adt-link-ut4g',
+    vendor: 'ADT-Link',
+    name: 'UT4G',
+    interfaces: [Interface.Usb4V1],
+    controller: 'ASM2464',
+    bringsPsu: false,
+    sources: ['https://github.com/NVIDIA/open-gpu-kernel-modules/issues/894', buyersGuide],
+  },
+  {
+    id: 'adt-link-r3g',
+    vendor: 'ADT-Link',
+    name: 'R3G',
+    interfaces: [Interface.M2],
+    sources: ['https://github.com/hertg/egpu-switcher/issues/113'],
+  },
+  {
+    id: 'adt-link-r43sg-tb3',
+    vendor: 'ADT-Link',
+    name: 'R43SG-TB3',
+    interfaces: [Interface.Thunderbolt3],
+    sources: ['https://github.com/tylernguyen/x1c6-hackintosh/issues/132'],
+  },
+  {
+    id: 'exp-gdc-th3p4g3',
+    vendor: 'EXP GDC',
+    name: 'TH3P4G3',
+    interfaces: [Interface.Thunderbolt3],
+    controller: 'Titan Ridge',
+    slot: { generation: 3, lanes: 4 },
+    bringsPsu: false,
+    sources: ['https://github.com/ewagner12/all-ways-egpu/issues/37', buyersGuide],
+  },
+  {
+    id: 'humbird-3',
+    vendor: 'Humbird',
+    name: 'Humbird 3',
+    interfaces: [Interface.Thunderbolt5],
+    slot: gen4x4,
+    sources: [
+      'https://www.pcgamer.com/hardware/graphics-cards/ive-never-really-been-sold-on-the-whole-external-gpu-thing-but-i-cant-deny-this-thunderbolt-5-egpu-dock-is-seriously-slick-itll-even-charge-your-phone-wirelessly',
+    ],
+  },
+]

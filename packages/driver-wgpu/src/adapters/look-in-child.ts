@@ -1,0 +1,44 @@
+import type { AbortOptions } from '@egpu/core'
+import { resolvePackage, runInChild } from '../host.ts'
+import { nobody } from './listing.ts'
+import type { LookOutcome } from './explain.ts'
+
+/** Prints Dawn's answer as one JSON line, whatever it is. */
+const script = `
+const [url, flags] = process.argv.slice(1)
+const say = (result) => process.stdout.write(JSON.stringify(result))
+import(url).then(
+  async ({ create }) => {
+    try {
+      await create(JSON.parse(flags)).requestAdapter()
+      say({ kind: 'nothing' })
+    } catch (error) {
+      say({ kind: 'listed', message: error.message })
+    }
+  },
+  (error) => say({ kind: 'load-failed', message: error.message }),
+)`
+
+/** A cold driver takes about a second; one that waits for a dead GPU never answers. */
+const timeoutMs = 20_000
+
+/**
+ * Looks for adapters from a process of its own. Loading Vulkan loads every driver that is installed, and one that
+ * belongs to an absent GPU may crash or hang: then it is that process which does, not the application's. It also is
+ * the only place where one can read what the Vulkan loader has to say: it prints to the process's standard error.
+ *
+ * `undefined` when no process can be started here.
+ */
+export async function lookInChild(flags: readonly string[], options: AbortOptions): Promise<LookOutcome | undefined> {
+  const url = resolvePackage('webgpu')
+  if (url === undefined) {
+    return { kind: 'load-failed', message: 'it is not installed; it is an optional peer: npm install webgpu' }
+  }
+  const wanted = JSON.stringify([...flags, `adapter=${nobody}`])
+  const result = await runInChild(script, [url, wanted], { timeoutMs, signal: options.signal })
+  options.signal?.throwIfAborted()
+  if (result === undefined) return undefined
+  if (result.stdout !== '') return { ...(JSON.parse(result.stdout) as LookOutcome), log: result.stderr } as LookOutcome
+  if (result.signal === 'SIGKILL') return { kind: 'timed-out', afterMs: timeoutMs }
+  return { kind: 'crashed', by: result.signal ?? `exit status ${result.status}`, log: result.stderr }
+}

@@ -1,0 +1,9 @@
+import type { AbortOptions } from '@egpu/core'
+import type { AdapterSeen } from './adapter-seen.ts'
+
+/** Where adapters come from. Every look starts from nothing: an implementation that has looked once may not look again. */
+export interface AdapterSource {
+  /** Why there is nothing to be seen, as a sentence; `undefined` when there is something. */
+  refusal(options: AbortOptions): Promise<string | undefined>
+  look(options: AbortOptions): Promise<readonly AdapterSeen[]>
+}

@@ -1,0 +1,95 @@
+import { laterQuietly } from './timers.ts'
+
+export interface HeartbeatOptions {
+  /** How often a device in use is asked whether it lives, in milliseconds. Default 100. */
+  readonly intervalMs?: number | undefined
+  /** How often a device is asked that got no work for 10 s. Default 1000. */
+  readonly idleIntervalMs?: number | undefined
+  /** How long the device may work on one job before it counts as hung. Default 10 s, as Chrome's watchdog has it. */
+  readonly hangMs?: number | undefined
+}
+
+/** After this long without a submit a device counts as idle. */
+const idleAfterMs = 10_000
+
+/**
+ * Asks a device at intervals whether it still lives. An idle device never hears of its loss: Dawn looks only when
+ * something is submitted, and an empty submit is enough (about 9 µs). It does not keep Node alive.
+ */
+export class Heartbeat {
+  readonly #queue: GPUQueue
+  readonly #intervalMs: number
+  readonly #idleIntervalMs: number
+  readonly #hangMs: number
+  readonly #onHang: (waitedMs: number) => void
+  readonly #submit: GPUQueue['submit']
+  #timer: { cancel(): void } | undefined
+  #usedAt = performance.now()
+  #beatAt = performance.now()
+  #waiting = false
+  #waitedMs = 0
+
+  /** `onHang` is called once, when work has not come back for `hangMs`. */
+  constructor(queue: GPUQueue, options: HeartbeatOptions, onHang: (waitedMs: number) => void) {
+    this.#queue = queue
+    this.#intervalMs = positive('intervalMs', options.intervalMs ?? 100)
+    this.#idleIntervalMs = Math.max(this.#intervalMs, positive('idleIntervalMs', options.idleIntervalMs ?? 1000))
+    this.#hangMs = positive('hangMs', options.hangMs ?? 10_000)
+    this.#onHang = onHang
+    this.#submit = queue.submit.bind(queue)
+    // The only way to know that the device is in use. Handed on unchanged.
+    queue.submit = (commandBuffers) => {
+      this.#use()
+      return this.#submit(commandBuffers)
+    }
+    this.#schedule()
+  }
+
+  stop(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    this.#queue.submit = this.#submit
+  }
+
+  #use(): void {
+    const wasIdle = this.#isIdle()
+    this.#usedAt = performance.now()
+    if (wasIdle && this.#timer !== undefined) this.#schedule()
+  }
+
+  #isIdle(): boolean {
+    return performance.now() - this.#usedAt > idleAfterMs
+  }
+
+  #schedule(): void {
+    this.#timer?.cancel()
+    this.#timer = laterQuietly(this.#isIdle() ? this.#idleIntervalMs : this.#intervalMs, () => this.#beat())
+  }
+
+  #beat(): void {
+    const now = performance.now()
+    // A blocked event loop or a sleeping laptop is no hang: of a long gap between beats only a usual one counts.
+    const gap = Math.min(now - this.#beatAt, 2 * this.#idleIntervalMs)
+    this.#beatAt = now
+    this.#submit([])
+    if (this.#waiting) {
+      this.#waitedMs += gap
+      if (this.#waitedMs > this.#hangMs) {
+        this.stop()
+        this.#onHang(this.#waitedMs)
+        return
+      }
+    } else {
+      this.#waiting = true
+      this.#waitedMs = 0
+      const done = (): void => void (this.#waiting = false)
+      this.#queue.onSubmittedWorkDone().then(done, done)
+    }
+    this.#schedule()
+  }
+}
+
+function positive(name: string, value: number): number {
+  if (!(value > 0)) throw new TypeError(`${name} must be a number above 0, not ${value}`)
+  return value
+}

@@ -1,0 +1,47 @@
+import type { FreshAdapter } from '../adapters/adapter-seen.ts'
+import { laterQuietly } from './timers.ts'
+
+/** A device that this package opened, kept together with what must outlive it. */
+export interface HeldDevice {
+  readonly device: GPUDevice
+  readonly keepAlive: GPU
+  isLost: boolean
+}
+
+/**
+ * Every device that is open in this process. Dawn for Node has two rules that crash the process when broken: the
+ * instance must stay referenced while any of its devices lives (github.com/dawn-gpu/node-webgpu/issues/18), and a lost
+ * device must be destroyed before the next one is requested, else the heap is corrupted. The rules are about the
+ * process, so the list is too.
+ */
+const held = new Set<HeldDevice>()
+
+/** A dead driver may never report the end of its device. */
+const patienceMs = 2000
+
+/** Takes charge of a fresh device. */
+export function holdDevice(device: GPUDevice, { keepAlive }: Pick<FreshAdapter, 'keepAlive'>): HeldDevice {
+  const entry: HeldDevice = { device, keepAlive, isLost: false }
+  held.add(entry)
+  void device.lost.then(() => void (entry.isLost = true))
+  return entry
+}
+
+/** Destroys a device with all its buffers and waits until it is gone. Doing it twice is fine. */
+export async function retireDevice(entry: HeldDevice): Promise<void> {
+  entry.device.destroy()
+  let timer: { cancel(): void } | undefined
+  await Promise.race([entry.device.lost, new Promise<void>((resolve) => (timer = laterQuietly(patienceMs, resolve)))])
+  timer?.cancel()
+  held.delete(entry)
+}
+
+/** To be awaited before any new device is requested. */
+export async function retireLostDevices(): Promise<void> {
+  await Promise.all([...held].filter(({ isLost }) => isLost).map(retireDevice))
+}
+
+/** Number of devices that are open in this process, lost ones that were not retired yet included. */
+export function heldDeviceCount(): number {
+  return held.size
+}

@@ -1,0 +1,146 @@
+import { EGpuError, EGpuErrorCode, RuntimeKind } from '@egpu/core'
+import type { AbortOptions, ComputeTarget, OpenTarget } from '@egpu/core'
+import { EventQueue } from '@egpu/core/driver'
+import type { DriverEvent, DriverSnapshot, EGpuDriver, RuntimeCapability } from '@egpu/core/driver'
+import type { AdapterSeen } from './adapters/adapter-seen.ts'
+import { dawnSource } from './adapters/dawn-source.ts'
+import { givenSource } from './adapters/given-source.ts'
+import { observeAdapter, targetId, targetOf } from './adapters/observe.ts'
+import type { AdapterSource } from './adapters/source.ts'
+import { everything, openTarget } from './device/open-target.ts'
+import type { DescribeDevice } from './device/open-target.ts'
+import type { HeartbeatOptions } from './device/heartbeat.ts'
+import { retireLostDevices } from './device/held-devices.ts'
+
+export interface WgpuDriverOptions {
+  /** Where adapters come from. Default: `navigator.gpu` where there is one, else the optional peer `webgpu`. */
+  readonly gpu?: GPU | undefined
+  /** How devices are asked whether they still live. */
+  readonly heartbeat?: HeartbeatOptions | undefined
+  /** What an opened device can do. Default: everything its adapter can. */
+  readonly describeDevice?: DescribeDevice | undefined
+  /** Flags for `create()` of the package `webgpu`: `enable-dawn-features=…`, for one. Unused with any other `gpu`. */
+  readonly dawnFlags?: readonly string[] | undefined
+}
+
+/** WebGPU as an `EGpuDriver`: its targets open as a `GPUDevice`. */
+export interface WgpuDriver extends EGpuDriver {
+  readonly runtime: WgpuRuntime
+}
+
+export interface WgpuRuntime extends RuntimeCapability {
+  open(id: string, options?: AbortOptions): Promise<OpenTarget<GPUDevice>>
+}
+
+/**
+ * Drives GPUs through WebGPU, in Node (with the optional peer `webgpu`) and in browsers. Lists adapters as GPUs, opens
+ * devices on them and hears of their loss, also of idle ones. Adapters that run on the CPU, such as SwiftShader, are
+ * targets of kind `cpu` and no devices.
+ *
+ * Looking for adapters asks the graphics drivers, and some of them wake a sleeping GPU to answer. So `watch` looks once
+ * and never polls, and nothing looks unless it is asked to.
+ */
+export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
+  const source = (): AdapterSource => (chosen ??= chooseSource(options))
+  let chosen: AdapterSource | undefined
+  let lastLook: readonly AdapterSeen[] = []
+  let isClosed = false
+  const watches = new Set<EventQueue<DriverEvent>>()
+  const open = new Set<OpenTarget<GPUDevice>>()
+  const epochs = new Map<string, number>()
+
+  const look = async (abort: AbortOptions): Promise<readonly AdapterSeen[]> => {
+    abort.signal?.throwIfAborted()
+    if (isClosed) throw new EGpuError(EGpuErrorCode.Closed, 'the wgpu driver was closed', { driver: 'wgpu' })
+    lastLook = await source().look(abort)
+    return lastLook
+  }
+
+  const list = async (abort: AbortOptions = {}): Promise<DriverSnapshot> => {
+    const devices = (await look(abort)).map(observeAdapter).filter((device) => device !== undefined)
+    return { devices, enclosures: [], findings: [] }
+  }
+
+  const runtime: WgpuRuntime = {
+    async targets(abort = {}) {
+      return (await look(abort)).map(targetOf).filter((target): target is ComputeTarget => target !== undefined)
+    },
+
+    async open(id, abort = {}) {
+      const find = (adapters: readonly AdapterSeen[]): AdapterSeen | undefined =>
+        adapters.find(({ key }) => targetId(key) === id)
+      const seen = (isClosed ? undefined : find(lastLook)) ?? find(await look(abort))
+      const target = seen === undefined ? undefined : targetOf(seen)
+      if (seen === undefined || target === undefined) {
+        const known = lastLook.map(({ key }) => targetId(key)).join(', ')
+        throw new EGpuError(EGpuErrorCode.DeviceNotFound, `no target ${id}; there are: ${known || 'none'}`, {
+          driver: 'wgpu',
+          deviceId: id,
+        })
+      }
+      const epoch = epochs.get(id) ?? 1
+      const opened = await openTarget(seen, target, {
+        epoch,
+        signal: abort.signal,
+        heartbeat: options.heartbeat ?? {},
+        describeDevice: options.describeDevice ?? everything,
+      }).catch((error: unknown) => {
+        lastLook = []
+        throw error
+      })
+      open.add(opened)
+      void opened.lost.then(({ reason }) => {
+        open.delete(opened)
+        if (reason === 'destroyed') return
+        lastLook = []
+        epochs.set(id, Math.max(epochs.get(id) ?? 1, epoch + 1))
+      })
+      return opened
+    },
+  }
+
+  const close = async (): Promise<void> => {
+    isClosed = true
+    for (const watch of watches) watch.end()
+    await Promise.all([...open].map((target) => target.close()))
+    await retireLostDevices()
+  }
+
+  return {
+    specVersion: 1,
+    name: 'wgpu',
+    capabilities: {
+      hotplug: false,
+      verdict: false,
+      health: false,
+      safeRemoval: false,
+      passthrough: false,
+      runtimes: [RuntimeKind.WebGpu],
+    },
+    async probe(abort = {}) {
+      abort.signal?.throwIfAborted()
+      if (isClosed) return { usable: false, reason: 'the driver was closed' }
+      const reason = await source().refusal(abort)
+      return reason === undefined ? { usable: true } : { usable: false, reason }
+    },
+    list,
+    watch({ signal }) {
+      const queue = new EventQueue<DriverEvent>({ signal, onEnd: () => void watches.delete(queue) })
+      if (signal?.aborted === true) return queue
+      watches.add(queue)
+      list({ signal }).then(
+        (snapshot) => queue.push({ type: 'resync', reason: 'started', snapshot }),
+        (error: unknown) => queue.fail(error),
+      )
+      return queue
+    },
+    runtime,
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+function chooseSource({ gpu, dawnFlags }: WgpuDriverOptions): AdapterSource {
+  const present = gpu ?? (globalThis as { readonly navigator?: { readonly gpu?: GPU } }).navigator?.gpu
+  return present === undefined ? dawnSource(dawnFlags ?? []) : givenSource(present)
+}

@@ -1,0 +1,7 @@
+export { wgpuDriver } from './driver.ts'
+export type { WgpuDriver, WgpuDriverOptions, WgpuRuntime } from './driver.ts'
+export type { DescribeDevice } from './device/open-target.ts'
+export type { HeartbeatOptions } from './device/heartbeat.ts'
+export { checkpointBuffers } from './checkpoint/buffer-checkpoint.ts'
+export type { BufferCheckpoint } from './checkpoint/buffer-checkpoint.ts'
+export type { RingOptions } from './checkpoint/ring.ts'

@@ -1,0 +1,5 @@
+export { LossControl } from './loss-control.ts'
+export type { LossPoint } from './loss-control.ts'
+export { prepareLossRig } from './loss-layer.ts'
+export type { LossRig } from './loss-layer.ts'
+export { findSwiftShader } from './swiftshader.ts'

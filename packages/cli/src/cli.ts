@@ -1,0 +1,94 @@
+import { EGpuError } from '@egpu/core'
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { demo } from './commands/demo.ts'
+import { list } from './commands/list.ts'
+import { watch } from './commands/watch.ts'
+import { processTerminal, type Terminal } from './output/terminal.ts'
+import { version } from './version.ts'
+
+/** What the process ends with. Stable: scripts may rely on it. */
+export const ExitCode = {
+  Ok: 0,
+  /** It was tried and did not work; stderr says why. */
+  Failed: 1,
+  /** The command line was wrong. */
+  Usage: 2,
+  /** Ended by Ctrl-C. */
+  Interrupted: 130,
+} as const
+
+/** Runs one `egpu` command line and resolves to its exit code; never rejects. */
+export async function runCli(args: readonly string[], terminal: Terminal = processTerminal()): Promise<number> {
+  const stop = new AbortController()
+  const interrupt = (): void => stop.abort(new Error('interrupted'))
+  process.once('SIGINT', interrupt)
+  process.once('SIGTERM', interrupt)
+  // `egpu list | head` closes the pipe early: that is the reader's wish, not a failure.
+  process.stdout.once('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+    process.exit(ExitCode.Ok)
+  })
+  try {
+    await program(terminal, stop.signal).parseAsync(args, { from: 'user' })
+    return ExitCode.Ok
+  } catch (error) {
+    if (stop.signal.aborted) return ExitCode.Interrupted
+    if (error instanceof CommanderError) return error.exitCode === 0 ? ExitCode.Ok : ExitCode.Usage
+    terminal.note(`egpu: ${EGpuError.is(error) ? `${error.message} [${error.code}]` : String(error)}`)
+    return ExitCode.Failed
+  } finally {
+    process.off('SIGINT', interrupt)
+    process.off('SIGTERM', interrupt)
+  }
+}
+
+function program(terminal: Terminal, signal: AbortSignal): Command {
+  const egpu = new Command('egpu')
+    .description('The truth about external GPUs, and work that survives the cable.')
+    .version(version)
+    .showSuggestionAfterError()
+    .showHelpAfterError('(egpu --help lists the commands)')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => terminal.print(text.trimEnd()),
+      writeErr: (text) => terminal.note(text.trimEnd()),
+    })
+
+  const json = (): Option => new Option('--json', 'print JSON')
+  const sysfsRoot = (): Option =>
+    new Option('--sysfs-root <dir>', 'read a recorded machine from this directory instead of /sys')
+
+  egpu
+    .command('list')
+    .description('list every GPU with its verdict, the enclosures, and what is wrong')
+    .addOption(json())
+    .addOption(sysfsRoot())
+    .action((options: Parameters<typeof list>[0]) => list(options, terminal))
+
+  egpu
+    .command('watch')
+    .description('print plugs, unplugs and everything else as it happens')
+    .addOption(json())
+    .addOption(sysfsRoot())
+    .action((options: Parameters<typeof watch>[0]) => watch(options, terminal, signal))
+
+  egpu
+    .command('demo')
+    .description('compute on an external GPU, pull its cable, and finish with the same result')
+    .addOption(json())
+    .option('--seed <number>', 'makes the run repeatable', wholeNumber, Date.now() % 1_000_000)
+    .option('--size <cells>', 'edge of the square field', wholeNumber, 512)
+    .option('--steps <number>', 'steps to compute', wholeNumber, 3_000)
+    .option('--no-webgpu', 'compute on the simulator alone')
+    .option('--real-loss', 'make the Vulkan driver lose the device instead of destroying it (needs a C compiler)')
+    .option('--png <file>', 'where to write the picture (default: a temporary file)')
+    .action((options: Parameters<typeof demo>[0]) => demo(options, terminal, signal))
+
+  return egpu
+}
+
+function wholeNumber(text: string): number {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value) || value < 1) throw new InvalidArgumentError('a whole number from 1 up is wanted.')
+  return value
+}

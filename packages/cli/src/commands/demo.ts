@@ -1,0 +1,146 @@
+import { mkdtemp, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock, type EGpuEvent } from '@egpu/core'
+import { webGpuBacking, type WebGpuBacking } from '../demo/backing.ts'
+import { fieldInTerminal, fieldPng } from '../demo/picture.ts'
+import { runScenario, sha256, undisturbedField, type ScenarioResult } from '../demo/scenario.ts'
+import { machineFacts, openMachine } from '../machine.ts'
+import { eventText } from '../output/event-text.ts'
+import { printJson } from '../output/json.ts'
+import { progressReport } from '../output/progress.ts'
+import type { Terminal } from '../output/terminal.ts'
+import { listing, printListing } from './list.ts'
+
+export interface DemoOptions {
+  readonly seed: number
+  readonly size: number
+  readonly steps: number
+  readonly webgpu: boolean
+  readonly json?: boolean | undefined
+  readonly realLoss?: boolean | undefined
+  readonly png?: string | undefined
+}
+
+/** The main job, with everything shown: what is on this machine, the computation, the pulled cable, the comparison. */
+export async function demo(options: DemoOptions, terminal: Terminal, signal: AbortSignal): Promise<void> {
+  const { seed, size, steps, json = false } = options
+  await showMachine(json, terminal)
+
+  const webGpu = await chooseBacking(options)
+  const say = (line: string): void => (json ? undefined : terminal.print(line))
+  try {
+    say(`\n${terminal.colors.bold('A field is computed on an external GPU, and its cable is pulled.')}`)
+    say(
+      webGpu.backing === undefined
+        ? `The GPU is simulated, with memory that holds real bytes (${webGpu.reason}).`
+        : `The enclosure is simulated; behind it works WebGPU on ${webGpu.adapter.name}, whose device is ${webGpu.loss} when the cable is pulled.`,
+    )
+    say(`Field ${size} x ${size}, ${steps} steps, seed ${seed} (--seed ${seed} repeats this run)\n`)
+
+    const begun = performance.now()
+    const events: EGpuEvent[] = []
+    const result = await runScenario({
+      seed,
+      size,
+      steps,
+      clock: systemClock,
+      batch: 20,
+      checkpointIntervalMs: 300,
+      failBackAfterMs: 400,
+      cpuStepMs: 0,
+      gpuStepMs: 0.5,
+      backing: webGpu.backing,
+      onEvent: (event) => {
+        signal.throwIfAborted()
+        events.push(event)
+        if (json) printJson(event, terminal)
+      },
+      onProgress: progressReport('steps', steps, terminal),
+    })
+    const elapsedMs = performance.now() - begun
+    terminal.progress('the same field once more, undisturbed, on the processor')
+    const referenceSha256 = sha256(undisturbedField(size, seed, steps))
+    const png = options.png ?? join(await mkdtemp(join(tmpdir(), 'egpu-demo-')), `field-${seed}.png`)
+    await writeFile(png, fieldPng(result.field, size))
+
+    const identical = result.sha256 === referenceSha256
+    if (json) {
+      printJson(
+        {
+          identical,
+          referenceSha256,
+          resultSha256: result.sha256,
+          lostSteps: result.lostSteps,
+          rtoMs: result.rtoMs,
+          targets: result.targets,
+          seed,
+          size,
+          steps,
+          elapsedMs,
+          webgpu: webGpu.backing !== undefined,
+          png,
+        },
+        terminal,
+      )
+    } else {
+      showTimeline(events, terminal)
+      showResult(result, referenceSha256, size, png, terminal)
+    }
+    if (!identical) throw new Error(`the results differ: ${result.sha256} instead of ${referenceSha256}`)
+  } finally {
+    await webGpu.close()
+  }
+}
+
+async function showMachine(json: boolean, terminal: Terminal): Promise<void> {
+  await using manager = await openMachine({})
+  if (json) printJson(listing(manager, machineFacts({})), terminal)
+  else {
+    terminal.print(terminal.colors.bold('This machine'))
+    printListing(manager, terminal)
+  }
+}
+
+function chooseBacking({ webgpu, realLoss = false }: DemoOptions): Promise<WebGpuBacking> {
+  if (webgpu) return webGpuBacking({ realLoss })
+  return Promise.resolve({ backing: undefined, reason: 'asked for with --no-webgpu', close: () => Promise.resolve() })
+}
+
+const milestones: ReadonlySet<string> = new Set([
+  'leaving',
+  'lost',
+  'disconnected',
+  'connected',
+  'returned',
+  'migration-started',
+  'migration-completed',
+  'migration-failed',
+])
+
+function showTimeline(events: readonly EGpuEvent[], terminal: Terminal): void {
+  const { colors, print } = terminal
+  const zero = events[0]?.atMs ?? 0
+  print(colors.bold('What happened'))
+  for (const event of events.filter(({ type }) => milestones.has(type))) {
+    const seconds = ((event.atMs - zero) / 1_000).toFixed(3).padStart(8)
+    const paint = event.type === 'lost' || event.type === 'migration-failed' ? colors.red : (text: string) => text
+    print(`${colors.dim(`${seconds} s`)}  ${paint(eventText(event))}`)
+  }
+  const saved = events.filter(({ type }) => type === 'checkpoint-saved').length
+  print(colors.dim(`           ${saved} checkpoints were saved meanwhile`))
+}
+
+function showResult(result: ScenarioResult, reference: string, size: number, png: string, terminal: Terminal): void {
+  const { colors, print } = terminal
+  print()
+  print(`ran on       ${result.targets.join(' → ')}`)
+  print(
+    `back at work ${result.rtoMs.toFixed(0)} ms after the cable was pulled (RTO), ${result.lostSteps} steps computed again`,
+  )
+  print(`result       ${result.sha256}`)
+  print(`undisturbed  ${reference}`)
+  print(result.sha256 === reference ? colors.green('identical: nothing was lost') : colors.red('DIFFERENT'))
+  if (terminal.hasTrueColor) for (const line of fieldInTerminal(result.field, size, terminal)) print(line)
+  print(`picture      ${png}`)
+}

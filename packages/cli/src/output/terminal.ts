@@ -1,0 +1,56 @@
+import { createColors } from 'picocolors'
+
+/** Where a command writes, and how: a parameter, so that tests read what a person would see. */
+export interface Terminal {
+  /** One line of the result. */
+  readonly print: (line?: string) => void
+  /** One line about the work itself; never part of the result. */
+  readonly note: (line: string) => void
+  /** Replaces the progress line; nothing where there is no terminal. */
+  readonly progress: (line: string) => void
+  readonly columns: number
+  readonly isInteractive: boolean
+  /** Whether 24-bit colours can be shown. */
+  readonly hasTrueColor: boolean
+  readonly colors: ReturnType<typeof createColors>
+}
+
+interface Streams {
+  readonly stdout: NodeJS.WriteStream
+  readonly stderr: NodeJS.WriteStream
+  readonly env: NodeJS.ProcessEnv
+}
+
+/**
+ * The process's own terminal. Colours only on a terminal that did not ask for none (https://no-color.org), or when
+ * FORCE_COLOR is set.
+ */
+export function processTerminal({ stdout, stderr, env }: Streams = process): Terminal {
+  const isInteractive = stdout.isTTY
+  const wantsColor =
+    env['FORCE_COLOR'] === undefined ? isInteractive && !env['NO_COLOR'] && env['TERM'] !== 'dumb' : true
+  let progressShown = false
+  const clearProgress = (): void => {
+    if (progressShown) stderr.write('\r\u001B[2K')
+    progressShown = false
+  }
+  return {
+    print: (line = '') => {
+      clearProgress()
+      stdout.write(`${line}\n`)
+    },
+    note: (line) => {
+      clearProgress()
+      stderr.write(`${line}\n`)
+    },
+    progress: (line) => {
+      if (!stderr.isTTY) return
+      stderr.write(`\r\u001B[2K${line.slice(0, (stderr.columns ?? 80) - 1)}`)
+      progressShown = true
+    },
+    columns: stdout.columns ?? 80,
+    isInteractive,
+    hasTrueColor: wantsColor && (env['COLORTERM'] === 'truecolor' || env['COLORTERM'] === '24bit'),
+    colors: createColors(wantsColor),
+  }
+}

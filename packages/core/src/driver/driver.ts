@@ -70,6 +70,9 @@ export interface EGpuDriver extends AsyncDisposable {
   readonly passthrough?: PassthroughCapability | undefined
   /** Present exactly when `capabilities.runtimes` is not empty. */
   readonly runtime?: RuntimeCapability | undefined
-  /** Ends every watch and closes every open target. Calling it twice is fine. */
+  /**
+   * Ends every watch and closes every open target; calls under way settle. Calling it twice is fine. Afterwards `list()`
+   * and capabilities reject with `EGPU_CLOSED`, and a new watch is over at once.
+   */
   close(): Promise<void>
 }

@@ -1,0 +1,38 @@
+import type { GpuDeviceRegistry } from '../registry/registry.ts'
+import { GpuDeviceState } from '../registry/states.ts'
+import { EGpuPowerState } from '../types/device.ts'
+import type { EGpuDevice } from '../types/device.ts'
+import type { EnclosureTable } from './enclosure-table.ts'
+import type { Facts } from './fusion/merge.ts'
+import type { TrackedDevice } from './fusion/tracked-device.ts'
+
+/** The device as an application sees it at this moment. */
+export function deviceSnapshot(
+  { id, facts }: TrackedDevice,
+  registry: GpuDeviceRegistry,
+  enclosures: EnclosureTable,
+): EGpuDevice {
+  const seen = facts as Facts
+  const state = registry.state(id)
+  const enclosure = seen.enclosureId === undefined ? undefined : enclosures.find(seen.enclosureId)
+  return Object.freeze({
+    id,
+    gpu: seen.gpu,
+    verdict: seen.verdict,
+    state,
+    epoch: registry.epoch(id),
+    identity: seen.identity,
+    enclosureId: seen.enclosureId,
+    enclosureName: enclosure?.name,
+    thunderboltPort: seen.thunderboltPort ?? enclosure?.port,
+    thunderboltSpeed: seen.thunderboltSpeed,
+    powerDeliveryWatts: enclosure?.powerDeliveryWatts,
+    powerState: state === GpuDeviceState.Removed ? EGpuPowerState.Disconnected : seen.powerState,
+    hasDisplays: seen.hasDisplays,
+    displayIds: seen.displayIds,
+    link: seen.link,
+    driver: seen.kernelDriver,
+    appleSilicon: seen.appleSilicon,
+    sources: seen.sources,
+  })
+}

@@ -1,0 +1,36 @@
+import type { LinkReport } from '../types/link.ts'
+import { equal } from './equal.ts'
+import type { Facts } from './fusion/merge.ts'
+
+/** What is different, sorted by the event that tells it. */
+export interface FactChanges {
+  readonly link: boolean
+  readonly power: boolean
+  readonly other: boolean
+}
+
+export function factChanges(before: Facts, after: Facts): FactChanges {
+  const link = before.link !== after.link && !equal(linkSpeed(before.link), linkSpeed(after.link))
+  const power = before.powerState !== after.powerState
+  return { link, power, other: otherFields.some((field) => !equal(before[field], after[field])) }
+}
+
+/** What a link runs at. A measurement is news about what is known of it, not about the link. */
+function linkSpeed(link: LinkReport | undefined): unknown {
+  if (link === undefined) return undefined
+  const { measuredGBps: _, ...speed } = link
+  return speed
+}
+
+const otherFields: readonly (keyof Facts)[] = [
+  'gpu',
+  'verdict',
+  'identity',
+  'enclosureId',
+  'thunderboltPort',
+  'thunderboltSpeed',
+  'hasDisplays',
+  'displayIds',
+  'kernelDriver',
+  'appleSilicon',
+]

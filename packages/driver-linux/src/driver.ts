@@ -2,27 +2,51 @@ import { abandonable } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
 import { EventQueue } from '@egpu/core/driver'
 import type { DriverEvent, DriverSnapshot, EGpuDriver, ProbeResult } from '@egpu/core/driver'
-import { observe } from './observe.ts'
+import { JoinMemory } from './enclosure/memory.ts'
+import { snapshotOf } from './observe.ts'
+import { defaultOverridesPath, loadOverrides } from './overrides-file.ts'
+import type { LoadedOverrides } from './overrides-file.ts'
+import { surveyOf } from './survey.ts'
+import type { Survey } from './survey.ts'
 import { openSysfs } from './sysfs/sysfs.ts'
 import { readTopology } from './topology/read-topology.ts'
+import type { VerdictOverride } from './verdict/override.ts'
 
 export interface LinuxDriverOptions {
   /** `/sys`, or a directory recorded from another machine. */
   readonly sysfsRoot?: string | undefined
   /** `/proc`. With another `sysfsRoot` there is none unless given: two machines must not be mixed. */
   readonly procRoot?: string | undefined
+  /**
+   * What you know better than the verdict: a list, or the path of an override file. By default
+   * `~/.config/egpu/overrides.json` for this machine, and nothing for a recorded one.
+   */
+  readonly overrides?: readonly VerdictOverride[] | string | undefined
+  /** Also read what reaches into sleeping devices, such as their link speed. Wakes them. Off by default. */
+  readonly wakeSuspended?: boolean | undefined
 }
 
 /** The Linux driver: every GPU, box and Thunderbolt router of a machine from sysfs, without root, waking nothing. */
 export function linuxDriver(options: LinuxDriverOptions = {}): EGpuDriver {
   const sysfsRoot = options.sysfsRoot ?? '/sys'
-  const procRoot = options.procRoot ?? (options.sysfsRoot === undefined ? '/proc' : undefined)
+  const isThisMachine = options.sysfsRoot === undefined
+  const procRoot = options.procRoot ?? (isThisMachine ? '/proc' : undefined)
+  const overrides = options.overrides ?? (isThisMachine ? defaultOverridesPath() : [])
   const sysfs = openSysfs(sysfsRoot)
   const proc = procRoot === undefined ? undefined : openSysfs(procRoot)
+  const memory = new JoinMemory()
   const queues = new Set<EventQueue<DriverEvent>>()
 
-  const list = async ({ signal }: AbortOptions = {}): Promise<DriverSnapshot> =>
-    observe(await readTopology(sysfs, { signal, proc }))
+  const list = async ({ signal }: AbortOptions = {}): Promise<DriverSnapshot> => {
+    const topology = await readTopology(sysfs, { signal, proc, wakeSuspended: options.wakeSuspended })
+    const loaded: LoadedOverrides =
+      typeof overrides === 'string' ? loadOverrides(overrides) : { overrides, findings: [] }
+    const hints = { remembered: memory.recall() }
+    const survey: Survey = surveyOf(topology, { overrides: loaded.overrides, hints })
+    memory.keep(survey.gpus)
+    const snapshot = snapshotOf(survey)
+    return { ...snapshot, findings: [...loaded.findings, ...snapshot.findings] }
+  }
 
   const close = (): Promise<void> => {
     for (const queue of queues) queue.end()

@@ -81,6 +81,6 @@ export const attributes = {
   sys_vendor: 'passive',
   product_name: 'passive',
   osrelease: 'passive',
-} as const satisfies Readonly<Record<string, 'passive' | 'awake'>>
+} as const
 
 export type Attribute = keyof typeof attributes

@@ -6,6 +6,12 @@ export function parseHex(text: string | undefined): number | undefined {
   return Number.parseInt(text, 16)
 }
 
+/** A PCI or Thunderbolt id: 16 bits. */
+export function parseId(text: string | undefined): number | undefined {
+  const value = parseHex(text)
+  return value !== undefined && value <= 0xffff ? value : undefined
+}
+
 /** A decimal number without sign that fits 53 bits. */
 export function parseDecimal(text: string | undefined): number | undefined {
   if (text === undefined || !/^\d{1,15}$/.test(text)) return undefined
@@ -31,10 +37,12 @@ export function parsePcieSpeed(text: string | undefined): number | undefined {
   return pcieSpeeds.has(value) ? value : undefined
 }
 
-/** Lanes of a link. 0 means that no link is up; 255 is what a lost device answers, and no width is above 32. */
+const pcieWidths: ReadonlySet<number> = new Set([1, 2, 4, 8, 12, 16, 32])
+
+/** Lanes of a link. 0 (no link is up) and 255 (what a lost device answers) are no widths. */
 export function parsePcieWidth(text: string | undefined): number | undefined {
   const value = parseDecimal(text)
-  return value !== undefined && value <= 32 ? value : undefined
+  return value !== undefined && pcieWidths.has(value) ? value : undefined
 }
 
 /** C0 and C1 controls, and characters that reorder what follows on a terminal. */

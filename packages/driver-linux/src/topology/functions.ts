@@ -48,7 +48,7 @@ export function functionsOf(topology: Pick<Topology, 'pci'>, address: string): r
   return [0, 1, 2, 3, 4, 5, 6, 7].flatMap((index) => topology.pci.get(`${prefix}${index}`) ?? [])
 }
 
-/** The bridges above a function that could be read, from the root port down. */
-export function bridgesAbove(topology: Pick<Topology, 'pci'>, device: PciFunction): readonly PciFunction[] {
-  return device.parents.flatMap((address) => topology.pci.get(address) ?? [])
+/** The bridges above a function, from the root port down. A VMD controller in between is no bridge and left out. */
+export function bridgesAbove(topology: Pick<Topology, 'pci'>, device: PciFunction): PciFunction[] {
+  return device.parents.flatMap((address) => topology.pci.get(address) ?? []).filter(isBridge)
 }

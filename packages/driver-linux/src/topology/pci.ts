@@ -1,4 +1,4 @@
-import { parseHex, parseUevent, pciAddressPattern, pciAddressesIn } from '../sysfs/parse.ts'
+import { parseHex, parseId, parseUevent, pciAddressPattern, pciAddressesIn } from '../sysfs/parse.ts'
 import { textOf } from '../sysfs/sysfs.ts'
 import type { Sysfs } from '../sysfs/sysfs.ts'
 import type { PciFunction } from './types.ts'
@@ -42,15 +42,15 @@ function pathOf(link: string | undefined): string | undefined {
 /** `10DE:2B85`. */
 function pairOf(text: string | undefined): readonly [number | undefined, number | undefined] {
   const [first, second] = text?.split(':') ?? []
-  return [parseHex(first), parseHex(second)]
+  return [parseId(first), parseId(second)]
 }
 
 function readIds(sysfs: Sysfs, path: string): Omit<PciFunction, 'address' | 'path' | 'parents'> {
   return {
-    vendorId: parseHex(textOf(sysfs.read(path, 'vendor'))),
-    deviceId: parseHex(textOf(sysfs.read(path, 'device'))),
-    subsystemVendorId: parseHex(textOf(sysfs.read(path, 'subsystem_vendor'))),
-    subsystemDeviceId: parseHex(textOf(sysfs.read(path, 'subsystem_device'))),
+    vendorId: parseId(textOf(sysfs.read(path, 'vendor'))),
+    deviceId: parseId(textOf(sysfs.read(path, 'device'))),
+    subsystemVendorId: parseId(textOf(sysfs.read(path, 'subsystem_vendor'))),
+    subsystemDeviceId: parseId(textOf(sysfs.read(path, 'subsystem_device'))),
     pciClass: parseHex(textOf(sysfs.read(path, 'class'))),
   }
 }

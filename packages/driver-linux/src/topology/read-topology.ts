@@ -37,7 +37,8 @@ export async function readTopology(root: string | Sysfs, options: ReadTopologyOp
     await turn()
   }
   const deviceLinks = readDeviceLinks(sysfs)
-  for (const address of worthDetails(pci, deviceLinks)) {
+  const hostInterfaces = [...pci.values()].filter(isHostInterface).map(({ address }) => address)
+  for (const address of worthDetails(pci, hostInterfaces, deviceLinks)) {
     const device = pci.get(address)
     if (device === undefined) continue
     const details = readPciDetails(sysfs, device, { wakeSuspended: options.wakeSuspended ?? false })
@@ -51,6 +52,7 @@ export async function readTopology(root: string | Sysfs, options: ReadTopologyOp
   return {
     machine: readMachine(sysfs, options.proc),
     pci,
+    hostInterfaces,
     thunderbolt,
     drmCards,
     hwmon: readHwmon(sysfs),
@@ -77,17 +79,18 @@ function makeTurns(signal: AbortSignal | undefined): () => Promise<void> | undef
 }
 
 /** GPUs, the bridges above them, host interfaces, and the ports that lead to a cable. */
-function worthDetails(pci: ReadonlyMap<string, PciFunction>, links: Topology['deviceLinks']): ReadonlySet<string> {
-  const addresses = new Set<string>()
-  const interfaces = new Set<string>()
+function worthDetails(
+  pci: ReadonlyMap<string, PciFunction>,
+  hostInterfaces: readonly string[],
+  links: Topology['deviceLinks'],
+): ReadonlySet<string> {
+  const addresses = new Set<string>(hostInterfaces)
   for (const device of pci.values()) {
     const gpu = isGpu(device)
-    const hostInterface = isHostInterface(device)
-    if (hostInterface) interfaces.add(device.address)
-    if (gpu || hostInterface || isKnownTunnelPort(device)) addresses.add(device.address)
+    if (gpu || isKnownTunnelPort(device)) addresses.add(device.address)
     if (gpu) for (const parent of device.parents) addresses.add(parent)
   }
-  for (const [supplier, consumer] of links) if (interfaces.has(supplier)) addresses.add(consumer)
+  for (const [supplier, consumer] of links) if (hostInterfaces.includes(supplier)) addresses.add(consumer)
   return addresses
 }
 

@@ -2,7 +2,7 @@ import {
   pciAddressesIn,
   parseDecimal,
   parseFlag,
-  parseHex,
+  parseId,
   parseLaneSpeed,
   parseName,
   parseUevent,
@@ -84,8 +84,8 @@ function readRouter(sysfs: Sysfs, name: string, path: string, uevent: ReadonlyMa
     uniqueId: parseUuid(text('unique_id')),
     authorized: parseAuthorized(text('authorized')),
     boot: isHost ? undefined : parseFlag(text('boot')),
-    vendorId: parseHex(text('vendor')),
-    deviceId: parseHex(text('device')),
+    vendorId: parseId(text('vendor')),
+    deviceId: parseId(text('device')),
     vendorName: parseName(text('vendor_name')),
     deviceName: parseName(text('device_name')),
     generation: parseGeneration(text('generation')),
@@ -110,7 +110,7 @@ function parseGeneration(text: string | undefined): number | undefined {
 /** One, two, or three of an asymmetric link. */
 function parseLanes(text: string | undefined): number | undefined {
   const value = parseDecimal(text)
-  return value !== undefined && value >= 1 && value <= 4 ? value : undefined
+  return value !== undefined && value >= 1 && value <= 3 ? value : undefined
 }
 
 function readPeer(sysfs: Sysfs, name: string, path: string): ThunderboltPeer {
@@ -130,8 +130,8 @@ function readRetimer(sysfs: Sysfs, name: string, path: string): ThunderboltRetim
     name,
     router: match[1] as string,
     port: Number(match[2]),
-    vendorId: parseHex(textOf(sysfs.read(path, 'vendor'))),
-    deviceId: parseHex(textOf(sysfs.read(path, 'device'))),
+    vendorId: parseId(textOf(sysfs.read(path, 'vendor'))),
+    deviceId: parseId(textOf(sysfs.read(path, 'device'))),
   }
 }
 

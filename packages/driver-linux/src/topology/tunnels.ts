@@ -1,7 +1,7 @@
 import { pairedHostInterfaceOf } from '../data/host-interfaces.ts'
 import { thunderboltBridgeOf } from '../data/thunderbolt-bridges.ts'
 import { tunnelPortOf } from '../data/tunnel-ports.ts'
-import { bridgesAbove, isHostInterface } from './functions.ts'
+import { bridgesAbove, isBridge } from './functions.ts'
 import type { PciFunction, Topology } from './types.ts'
 
 /** Why a port is known to lead into a cable, strongest first. */
@@ -41,6 +41,7 @@ export function tunnelPortAbove(topology: Topology, device: PciFunction): Tunnel
 export function tunnelPortsOf(topology: Topology): readonly TunnelPort[] {
   const ports: TunnelPort[] = []
   for (const device of topology.pci.values()) {
+    if (!isBridge(device)) continue
     const port =
       device.parents.length === 0
         ? integratedPort(topology, device)
@@ -53,7 +54,7 @@ export function tunnelPortsOf(topology: Topology): readonly TunnelPort[] {
 function integratedPort(topology: Topology, root: PciFunction): TunnelPort | undefined {
   const reasons: TunnelReason[] = []
   const linked = topology.deviceLinks.flatMap((pair) =>
-    pair.includes(root.address) ? pair.filter((end) => end !== root.address && isInterface(topology, end)) : [],
+    pair.includes(root.address) ? pair.filter((end) => topology.hostInterfaces.includes(end)) : [],
   )[0]
   if (linked !== undefined) reasons.push('device-link')
   if (tunnelPortOf(root) !== undefined) reasons.push('known-id')
@@ -65,11 +66,6 @@ function integratedPort(topology: Topology, root: PciFunction): TunnelPort | und
   const hostInterface = linked ?? paired
   const ordinal = trp === undefined ? ordinalOf(topology, root, hostInterface) : Number(trp) % 2
   return { address: root.address, reasons, hostInterface, ordinal, discrete: false }
-}
-
-function isInterface(topology: Topology, address: string): boolean {
-  const device = topology.pci.get(address)
-  return device !== undefined && isHostInterface(device)
 }
 
 /** 00:07.0 and 00:07.1 belong to 00:0d.2, 00:07.2 and 00:07.3 to 00:0d.3. */
@@ -113,9 +109,7 @@ function discretePort(topology: Topology, bridges: readonly PciFunction[]): Tunn
 /** The host interface that hangs two bridges below a controller's upstream port, and not deeper in a box. */
 function interfaceBelow(topology: Topology, upstream: PciFunction): PciFunction | undefined {
   const depth = upstream.parents.length
-  for (const device of topology.pci.values()) {
-    if (device.parents.length !== depth + 2 || device.parents[depth] !== upstream.address) continue
-    if (isHostInterface(device)) return device
-  }
-  return undefined
+  return topology.hostInterfaces
+    .flatMap((address) => topology.pci.get(address) ?? [])
+    .find(({ parents }) => parents.length === depth + 2 && parents[depth] === upstream.address)
 }

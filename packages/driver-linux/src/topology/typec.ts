@@ -1,4 +1,4 @@
-import { parseChoice, parseFlag, parseHex, parseMilli } from '../sysfs/parse.ts'
+import { parseChoice, parseFlag, parseId, parseMilli } from '../sysfs/parse.ts'
 import { textOf } from '../sysfs/sysfs.ts'
 import type { Sysfs } from '../sysfs/sysfs.ts'
 import type { TypecPartner, TypecPort } from './types.ts'
@@ -23,7 +23,7 @@ function readPartner(sysfs: Sysfs, path: string): TypecPartner {
   const partner = path.slice(path.lastIndexOf('/') + 1)
   const alternateModes = sysfs.list(path).flatMap((name) => {
     if (!name.startsWith(`${partner}.`)) return []
-    const svid = parseHex(textOf(sysfs.read(`${path}/${name}`, 'svid')))
+    const svid = parseId(textOf(sysfs.read(`${path}/${name}`, 'svid')))
     return svid === undefined ? [] : { svid, active: parseFlag(textOf(sysfs.read(`${path}/${name}`, 'active'))) }
   })
   return { alternateModes, sourceWatts: readSourceWatts(sysfs, `${path}/usb_power_delivery/source-capabilities`) }

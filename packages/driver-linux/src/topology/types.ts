@@ -5,6 +5,8 @@ export interface Topology {
   readonly machine: MachineFacts
   /** By PCI address. */
   readonly pci: ReadonlyMap<string, PciFunction>
+  /** Addresses of the Thunderbolt and USB4 host interfaces. */
+  readonly hostInterfaces: readonly string[]
   readonly thunderbolt: ThunderboltTopology
   readonly drmCards: readonly DrmCard[]
   /** Directories of sensors by the PCI address they belong to: `class/hwmon/hwmon3`. Their values are not read here. */

@@ -1,0 +1,70 @@
+import { tunnelPortAbove } from '../topology/tunnels.ts'
+import type { TunnelPort } from '../topology/tunnels.ts'
+import type { PciFunction, ThunderboltRouter, Topology } from '../topology/types.ts'
+import { thunderboltBridgeOf } from '../data/thunderbolt-bridges.ts'
+import type { JoinHints } from './hints.ts'
+import { joinEnclosure } from './join.ts'
+import type { Join } from './join.ts'
+import { boxBridges } from './nesting.ts'
+
+/** A GPU with the cable port above it and the box it is in. */
+export interface JoinedGpu {
+  readonly gpu: PciFunction
+  readonly tunnel: TunnelPort | undefined
+  readonly join: Join
+  /** Which of the GPUs in its box, along the tunnel, from 0. */
+  readonly slot?: number | undefined
+}
+
+const nowhere: Join = { candidates: [], evidence: [] }
+
+/**
+ * Finds the boxes of all GPUs together: a box hangs on one port, so a box that is certainly another port's is taken off
+ * the list of those that are still open.
+ */
+export function joinAll(topology: Topology, gpus: readonly PciFunction[], hints: JoinHints = {}): readonly JoinedGpu[] {
+  const boxes = topology.thunderbolt.routers.filter(({ isHost }) => !isHost)
+  const open = gpus.map((gpu) => {
+    const tunnel = tunnelPortAbove(topology, gpu)
+    return {
+      gpu,
+      tunnel,
+      join: mayBeBoxed(topology, gpu, tunnel) ? joinEnclosure(topology, gpu, tunnel, boxes, hints) : nowhere,
+    }
+  })
+  const joined = open.map((entry) => {
+    if (entry.join.candidates.length < 2) return entry
+    const others = open.filter(({ tunnel }) => tunnel?.address !== entry.tunnel?.address)
+    const taken = new Set(others.flatMap(({ join }) => (join.router === undefined ? [] : firstBoxOf(join.router))))
+    const free = boxes.filter((router) => !taken.has(firstBoxOf(router)))
+    return { ...entry, join: joinEnclosure(topology, entry.gpu, entry.tunnel, free, hints) }
+  })
+  return withSlots(joined)
+}
+
+/** Behind a cable port, behind a Thunderbolt switch, or marked removable by the kernel. */
+function mayBeBoxed(topology: Topology, gpu: PciFunction, tunnel: TunnelPort | undefined): boolean {
+  if (tunnel !== undefined || gpu.details?.removable === 'removable') return true
+  return boxBridges(topology, gpu, tunnel).some((bridge) => thunderboltBridgeOf(bridge) !== undefined)
+}
+
+/** Everything chained behind one port of the host shares that port. */
+function firstBoxOf(router: ThunderboltRouter): string {
+  return `${router.domain}-${router.hops[0]}`
+}
+
+/** Counted by device and function numbers along the path, which stay when bus numbers change. */
+function withSlots(joined: readonly JoinedGpu[]): readonly JoinedGpu[] {
+  return joined.map((entry) => {
+    const { router } = entry.join
+    if (router === undefined) return entry
+    const others = joined.filter(({ join }) => join.router === router)
+    const before = others.filter(({ gpu }) => positionOf(gpu) < positionOf(entry.gpu))
+    return { ...entry, slot: before.length }
+  })
+}
+
+/** Device and function numbers from the root port down: `07.0/00.0/01.0/00.0`. */
+export function positionOf(device: PciFunction): string {
+  return [...device.parents, device.address].map((address) => address.slice(address.lastIndexOf(':') + 1)).join('/')
+}

@@ -1,0 +1,76 @@
+import type { Finding } from '@egpu/core'
+import { boxBridges } from '../enclosure/nesting.ts'
+import type { Survey, SurveyedGpu } from '../survey.ts'
+import { about, gpuName, nameOf } from './rule.ts'
+import type { FindingRule } from './rule.ts'
+
+/** Below this, nothing may be done without asking (`Verdict.confidence`). */
+const actFrom = 0.8
+
+/** `verdict-uncertain`: signs of an external card that do not add up to certainty, as with OCuLink. */
+export const uncertainVerdict: FindingRule = ({ gpus }) =>
+  gpus
+    .filter(({ verdict }) => verdict.conclusion !== 'internal' && verdict.confidence < actFrom)
+    .map((surveyed) => {
+      const { verdict, gpu } = surveyed
+      const seen =
+        verdict.conclusion === 'unknown'
+          ? `It cannot be told whether the ${gpuName(surveyed)} is external.`
+          : `The ${gpuName(surveyed)} is probably external (${verdict.transport}), but nothing proves it.`
+      const ids = [gpu.vendorId, gpu.deviceId].map((id) => id?.toString(16).padStart(4, '0')).join(':')
+      return {
+        code: 'verdict-uncertain',
+        severity: 'info' as const,
+        ...about(surveyed),
+        seen,
+        advice: `Say what it is in the override file: { "gpus": [{ "match": "${ids}", "verdict": "external" }] }.`,
+        evidence: verdict.evidence.map(({ signal, value }) => ({ source: signal, value: String(value) })),
+      }
+    })
+
+/** `enclosure-ambiguous`: the GPU is in one of several boxes. */
+export const ambiguousBox: FindingRule = (survey) =>
+  ambiguous(survey).map((surveyed) => ({
+    code: 'enclosure-ambiguous',
+    severity: 'info',
+    ...about(surveyed),
+    seen: `The ${gpuName(surveyed)} is in one of ${surveyed.join.candidates.map(nameOf).join(', ')}.`,
+    advice: 'Run as root on Linux 6.19 or later, where the kernel tells which, or unplug one box.',
+    evidence: surveyed.join.candidates.map(({ path, uniqueId }) => ({ source: path, value: uniqueId })),
+  }))
+
+/** `missing-permission`: root would know better. */
+export const missingPermission: FindingRule = (survey) =>
+  ambiguous(survey).flatMap((surveyed): readonly Finding[] => {
+    const hidden = boxBridges(survey.topology, surveyed.gpu, surveyed.tunnel).find(
+      ({ details }) => details?.serialForbidden === true,
+    )
+    if (hidden === undefined) return []
+    return [
+      {
+        code: 'missing-permission',
+        severity: 'info',
+        ...about(surveyed),
+        seen: `Which box the ${gpuName(surveyed)} is in is written in ${hidden.path}/serial_number, which only root may read.`,
+        advice: 'Run once as root to find out.',
+        evidence: [{ source: `${hidden.path}/serial_number`, value: undefined }],
+      },
+    ]
+  })
+
+function ambiguous({ gpus }: Survey): readonly SurveyedGpu[] {
+  return gpus.filter(({ join }) => join.router === undefined && join.candidates.length > 1)
+}
+
+/** `detachable-gpu`: part of the machine, but in a base that comes off. */
+export const detachableGpu: FindingRule = ({ gpus }) =>
+  gpus
+    .filter(({ verdict }) => verdict.evidence.some(({ signal }) => signal === 'detachable-base'))
+    .map((surveyed) => ({
+      code: 'detachable-gpu',
+      severity: 'info',
+      ...about(surveyed),
+      seen: `The ${gpuName(surveyed)} sits in the detachable base of this machine.`,
+      advice: 'Release it with the detach key before taking the screen off.',
+      evidence: [{ source: 'bus/platform/drivers/surface_hotplug', value: 'MSHW0153' }],
+    }))

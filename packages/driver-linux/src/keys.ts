@@ -1,0 +1,44 @@
+import { positionOf } from './enclosure/join-all.ts'
+import type { PciFunction } from './topology/types.ts'
+
+/** What a GPU's key is made of. */
+export interface KeyParts {
+  readonly gpu: PciFunction
+  /** Unique id of its box's router and its slot there, when it is certain. */
+  readonly enclosureUid?: string | undefined
+  readonly slot?: number | undefined
+  /** Whether it is behind a cable port, so that its place can change. */
+  readonly movable: boolean
+}
+
+/**
+ * A key for each GPU, in order. In a box: the box's id and the slot, which survive ports and reboots. Else
+ * vendor:device:subsystem, with the serial number where it can be read, else with the place (device and function
+ * numbers along the path, no bus numbers) for what cannot move, and for twins.
+ */
+export function keysOf(gpus: readonly KeyParts[]): readonly string[] {
+  const first = gpus.map(keyOf)
+  const second = first.map((key, index) => (isRepeated(first, key) ? `${key}@${placeOf(gpus[index])}` : key))
+  return second.map((key, index) => {
+    const before = second.slice(0, index).filter((other) => other === key).length
+    return before === 0 ? key : `${key}#${before + 1}`
+  })
+}
+
+function keyOf({ gpu, enclosureUid, slot, movable }: KeyParts): string {
+  if (enclosureUid !== undefined) return `${enclosureUid}/${slot ?? 0}`
+  const ids = [gpu.vendorId, gpu.deviceId, gpu.subsystemVendorId, gpu.subsystemDeviceId]
+    .map((id) => id?.toString(16).padStart(4, '0') ?? '-')
+    .join(':')
+  const serial = gpu.details?.serial
+  if (serial !== undefined) return `${ids}@${serial}`
+  return movable ? ids : `${ids}@${positionOf(gpu)}`
+}
+
+function isRepeated(keys: readonly string[], key: string): boolean {
+  return keys.indexOf(key) !== keys.lastIndexOf(key)
+}
+
+function placeOf(parts: KeyParts | undefined): string {
+  return parts === undefined ? '' : positionOf(parts.gpu)
+}

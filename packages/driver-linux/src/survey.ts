@@ -1,0 +1,80 @@
+import type { Enclosure, LinkReport, Verdict } from '@egpu/core'
+import { enclosuresOf, enclosureIdOf, portOf } from './enclosure/enclosures.ts'
+import type { JoinHints } from './enclosure/hints.ts'
+import { joinAll } from './enclosure/join-all.ts'
+import type { JoinedGpu } from './enclosure/join-all.ts'
+import { keysOf } from './keys.ts'
+import { linkOf } from './link/report.ts'
+import { deathSignOf } from './liveness.ts'
+import type { DeathSign } from './liveness.ts'
+import { gpusOf } from './topology/functions.ts'
+import type { Topology } from './topology/types.ts'
+import { judge } from './verdict/judge.ts'
+import { overrideFor } from './verdict/override.ts'
+import type { VerdictOverride } from './verdict/override.ts'
+
+export interface SurveyOptions {
+  readonly overrides?: readonly VerdictOverride[] | undefined
+  readonly hints?: JoinHints | undefined
+}
+
+/** One GPU with everything that was worked out about it. */
+export interface SurveyedGpu extends JoinedGpu {
+  readonly key: string
+  readonly verdict: Verdict
+  readonly link: LinkReport | undefined
+  readonly death: DeathSign | undefined
+  /** Unique id of the box's router; of a dying GPU, the one it was in. */
+  readonly enclosureUid?: string | undefined
+  readonly enclosureId?: string | undefined
+  readonly port?: string | undefined
+}
+
+/** A topology with the judgements: what findings, observations and the watcher start from. */
+export interface Survey {
+  readonly topology: Topology
+  readonly gpus: readonly SurveyedGpu[]
+  readonly enclosures: readonly Enclosure[]
+}
+
+/** Works out verdicts, boxes, links and keys. Pure: the same topology gives the same survey. */
+export function surveyOf(topology: Topology, { overrides = [], hints = {} }: SurveyOptions = {}): Survey {
+  const placed = joinAll(topology, gpusOf(topology), hints).map((joined) => ({ ...joined, ...placeOf(joined, hints) }))
+  const keys = keysOf(placed.map((one) => ({ ...one, movable: one.tunnel !== undefined })))
+  const gpus = placed.map((one, index): SurveyedGpu => {
+    const { gpu, tunnel, join } = one
+    return {
+      ...one,
+      key: keys[index] as string,
+      verdict: judge({ topology, gpu, tunnel }, { override: overrideFor(overrides, gpu), router: join.router }),
+      link: linkOf(topology, one),
+      death: deathSignOf(topology, one),
+    }
+  })
+  return { topology, gpus, enclosures: enclosuresOf(topology) }
+}
+
+function placeOf(
+  { gpu, join }: JoinedGpu,
+  hints: JoinHints,
+): Pick<SurveyedGpu, 'enclosureUid' | 'enclosureId' | 'port'> {
+  const { router } = join
+  if (router !== undefined) {
+    return { enclosureUid: router.uniqueId, enclosureId: enclosureIdOf(router), port: portOf(router) }
+  }
+  const remembered = join.candidates.length === 0 ? hints.remembered?.get(gpu.address) : undefined
+  return { enclosureUid: remembered?.uniqueId, enclosureId: remembered?.uniqueId, port: remembered?.port }
+}
+
+/** GPUs that go when this router goes: those in its box and in every box chained behind it. */
+export function gpusBehindRouter(survey: Survey, routerName: string): readonly SurveyedGpu[] {
+  const { routers } = survey.topology.thunderbolt
+  const behind = new Set([routerName])
+  for (const router of [...routers].sort((a, b) => a.hops.length - b.hops.length)) {
+    if (router.parent !== undefined && behind.has(router.parent)) behind.add(router.name)
+  }
+  return survey.gpus.filter(({ join }) => {
+    const boxes = join.router === undefined ? join.candidates : [join.router]
+    return boxes.length > 0 && boxes.every(({ name }) => behind.has(name))
+  })
+}

@@ -1,7 +1,8 @@
 import type { Bottleneck, DuplexGBps, LinkDowngrade, LinkReport, PcieHop } from '../types/link.ts'
 import { controllerLimitGBps, thunderboltPayloadGBps, trainedGbps } from './cable.ts'
-import { pcieGenerationOf, pcieHopGBps, requireLanes } from './pcie.ts'
+import { pcieHopGBps, requireLanes, requireSpeed } from './pcie.ts'
 import { thunderboltTable } from './thunderbolt.ts'
+import { checkKnown } from './validate.ts'
 
 /** What a driver read about a link. */
 export interface LinkFacts extends Pick<LinkReport, 'sticker' | 'trained' | 'measuredGBps'> {
@@ -12,16 +13,17 @@ export interface LinkFacts extends Pick<LinkReport, 'sticker' | 'trained' | 'mea
    */
   readonly hops?: readonly Omit<PcieHop, 'effectiveGBps'>[] | undefined
   /**
-   * Set when the GPU was busy while the hops were read. Otherwise 2.5 GT/s on a hop that can do more is taken for an
-   * idle GPU saving power, as it nearly always is, and not for a downgrade.
+   * Set when the GPU was busy while the hops were read, or is known not to save power. Otherwise a speed below what both
+   * ends can do is taken for a GPU that saves power, as it nearly always is: no downgrade, and the estimate goes by what
+   * the ends can do. Lanes do not change with the load.
    */
   readonly underLoad?: boolean | undefined
 }
 
 /**
  * Makes the report of a link from what was read: the estimate each way, the hop or cable that limits it, and any
- * downgrade. Virtual and internal hops never count. What cannot be known stays `undefined`: a cable that trained to
- * something unknown makes the estimate unknown too. Throws `TypeError` or `RangeError` for numbers no link has.
+ * downgrade. Virtual and internal hops never count. What cannot be known stays `undefined`: one real hop or cable that
+ * nothing is known about makes the whole path unknown. Throws `TypeError` or `RangeError` for numbers no link has.
  */
 export function linkReport(facts: LinkFacts): LinkReport {
   const hops = (facts.hops ?? []).map((hop) => withEstimate(hop, facts.underLoad === true))
@@ -45,18 +47,22 @@ export interface PathBandwidth {
 
 /**
  * The estimate for a cable and its hops together, each way, in GB/s. Takes the `effectiveGBps` of real hops as given;
- * those without one are left out, so `linkReport` is what drivers call.
+ * one without it makes the path unknown. Drivers call `linkReport`, which fills it in.
  */
 export function pathBandwidth(path: Pick<LinkReport, 'sticker' | 'trained' | 'hops'>): PathBandwidth {
   const tunnelled = path.sticker !== undefined || path.trained !== undefined || path.hops.some(isVirtual)
   const toDevice = narrowest(path, tunnelled, 'toDevice')
   const fromDevice = narrowest(path, tunnelled, 'fromDevice')
-  if (toDevice === undefined && fromDevice === undefined) return {}
   const both = [toDevice, fromDevice].filter((one) => one !== undefined)
+  if (both.length === 0) return {}
   return {
     effectiveGBps: { toDevice: toDevice?.effectiveGBps, fromDevice: fromDevice?.effectiveGBps },
-    bottleneck: both.reduce((least, one) => (one.effectiveGBps < least.effectiveGBps ? one : least)),
+    bottleneck: narrower(both),
   }
+}
+
+function narrower(limits: readonly Bottleneck[]): Bottleneck {
+  return limits.reduce((least, one) => (one.effectiveGBps < least.effectiveGBps ? one : least))
 }
 
 type Direction = keyof DuplexGBps
@@ -66,16 +72,11 @@ function narrowest(
   tunnelled: boolean,
   direction: Direction,
 ): Bottleneck | undefined {
-  const cable = tunnelled ? cableLimit(path, direction) : undefined
-  if (tunnelled && cable === undefined) return undefined
-  const limits = path.hops
-    .map(hopLimit)
-    .concat(cable)
-    .filter((limit) => limit !== undefined)
-  return limits.reduce<Bottleneck | undefined>(
-    (least, limit) => (least === undefined || limit.effectiveGBps < least.effectiveGBps ? limit : least),
-    undefined,
-  )
+  const limits = path.hops.filter((hop) => hop.kind === 'real').map(hopLimit)
+  if (tunnelled) limits.push(cableLimit(path, direction))
+  const known = limits.filter((limit) => limit !== undefined)
+  if (known.length === 0 || known.length < limits.length) return undefined
+  return narrower(known)
 }
 
 function cableLimit(path: Pick<LinkReport, 'sticker' | 'trained'>, direction: Direction): Bottleneck | undefined {
@@ -90,26 +91,21 @@ function cableLimit(path: Pick<LinkReport, 'sticker' | 'trained'>, direction: Di
 }
 
 function hopLimit(hop: PcieHop): Bottleneck | undefined {
-  if (hop.kind !== 'real' || hop.effectiveGBps === undefined) return undefined
+  if (hop.effectiveGBps === undefined) return undefined
   const reason = `the PCI Express link to ${hop.name ?? hop.id} has ${hop.lanes} lanes`
   return { at: hop.id, effectiveGBps: hop.effectiveGBps, reason }
 }
 
 function withEstimate(hop: Omit<PcieHop, 'effectiveGBps'>, underLoad: boolean): PcieHop {
   if (hop.kind !== 'real') return hop
-  if (hop.maxLanes !== undefined) requireLanes(hop.maxLanes)
-  if (hop.maxGtPerSecond !== undefined) pcieGenerationOf(hop.maxGtPerSecond)
-  const speed = isIdleSpeed(hop, underLoad) ? hop.maxGtPerSecond : hop.gtPerSecond
+  checkKnown(requireLanes, { lanes: hop.lanes, maxLanes: hop.maxLanes })
+  checkKnown(requireSpeed, { gtPerSecond: hop.gtPerSecond, maxGtPerSecond: hop.maxGtPerSecond })
+  const speed = underLoad ? hop.gtPerSecond : (hop.maxGtPerSecond ?? hop.gtPerSecond)
   return { ...hop, effectiveGBps: pcieHopGBps(hop.lanes, speed) }
 }
 
 function isVirtual(hop: PcieHop): boolean {
   return hop.kind === 'virtual'
-}
-
-/** A GPU that saves power drops its link to 2.5 GT/s and brings it back with the first job. */
-function isIdleSpeed(hop: PcieHop, underLoad: boolean): boolean {
-  return !underLoad && hop.gtPerSecond === 2.5 && hop.maxGtPerSecond !== undefined
 }
 
 /** Both directions are summed: asymmetric mode moves lanes from one to the other and is no downgrade. */
@@ -122,7 +118,7 @@ function cableDowngrade({ sticker, trained }: LinkFacts): LinkDowngrade | undefi
 }
 
 function firstDowngrade(hops: readonly PcieHop[], underLoad: boolean): LinkDowngrade | undefined {
-  const below = hops.find((hop) => hop.kind === 'real' && (isNarrow(hop) || isSlow(hop, underLoad)))
+  const below = hops.find((hop) => hop.kind === 'real' && (isNarrow(hop) || (underLoad && isSlow(hop))))
   if (below === undefined) return undefined
   return {
     at: below.id,
@@ -135,9 +131,8 @@ function isNarrow(hop: PcieHop): boolean {
   return hop.lanes !== undefined && hop.maxLanes !== undefined && hop.lanes < hop.maxLanes
 }
 
-function isSlow(hop: PcieHop, underLoad: boolean): boolean {
-  if (hop.gtPerSecond === undefined || hop.maxGtPerSecond === undefined || isIdleSpeed(hop, underLoad)) return false
-  return hop.gtPerSecond < hop.maxGtPerSecond
+function isSlow(hop: PcieHop): boolean {
+  return hop.gtPerSecond !== undefined && hop.maxGtPerSecond !== undefined && hop.gtPerSecond < hop.maxGtPerSecond
 }
 
 function describeHop(lanes: number | undefined, gtPerSecond: number | undefined): string {

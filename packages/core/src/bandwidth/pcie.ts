@@ -1,4 +1,4 @@
-import { requirePositive } from './validate.ts'
+import { checkKnown, requirePositive } from './validate.ts'
 
 /** Numbers of one PCI Express generation. */
 export interface PcieGeneration {
@@ -65,18 +65,20 @@ export function packetEfficiency(overheadBytes: number): number {
 
 const laneCounts: ReadonlySet<number> = new Set([1, 2, 4, 8, 12, 16, 32])
 
-/** The generation that runs at this many GT/s. Throws `RangeError` if there is none. */
-export function pcieGenerationOf(gtPerSecond: number): PcieGeneration {
-  requirePositive('gtPerSecond', gtPerSecond)
-  const found = pcieTable.find((row) => row.gtPerSecond === gtPerSecond)
-  if (found === undefined) throw new RangeError(`no PCI Express generation runs at ${gtPerSecond} GT/s`)
-  return found
+/** Throws `TypeError` or `RangeError` unless a PCI Express link can have this many lanes; 0 and 255 are no widths. */
+export function requireLanes(name: string, lanes: number): void {
+  requirePositive(name, lanes)
+  if (!laneCounts.has(lanes)) throw new RangeError(`${name}: a PCI Express link cannot have ${lanes} lanes`)
 }
 
-/** Throws `TypeError` or `RangeError` unless a PCI Express link can have this many lanes; 0 and 255 are no widths. */
-export function requireLanes(lanes: number): void {
-  requirePositive('lanes', lanes)
-  if (!laneCounts.has(lanes)) throw new RangeError(`a PCI Express link cannot have ${lanes} lanes`)
+/** Throws `TypeError` or `RangeError` unless a PCI Express generation runs at this many GT/s. */
+export function requireSpeed(name: string, gtPerSecond: number): void {
+  requirePositive(name, gtPerSecond)
+  if (generationAt(gtPerSecond) === undefined) throw new RangeError(`${name}: PCI Express has no ${gtPerSecond} GT/s`)
+}
+
+function generationAt(gtPerSecond: number): PcieGeneration | undefined {
+  return pcieTable.find((row) => row.gtPerSecond === gtPerSecond)
 }
 
 /**
@@ -85,9 +87,9 @@ export function requireLanes(lanes: number): void {
  * and `RangeError` for a width or speed that PCI Express does not have.
  */
 export function pcieHopGBps(lanes: number | undefined, gtPerSecond: number | undefined): number | undefined {
-  if (lanes !== undefined) requireLanes(lanes)
-  if (gtPerSecond === undefined) return undefined
-  const row = pcieGenerationOf(gtPerSecond)
-  if (lanes === undefined) return undefined
+  checkKnown(requireLanes, { lanes })
+  checkKnown(requireSpeed, { gtPerSecond })
+  const row = gtPerSecond === undefined ? undefined : generationAt(gtPerSecond)
+  if (lanes === undefined || row === undefined) return undefined
   return row.gBpsPerLane * lanes * packetEfficiency(row.packetOverheadBytes)
 }

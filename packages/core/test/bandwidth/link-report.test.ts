@@ -103,6 +103,8 @@ describe('linkReport', () => {
     expect(linkReport({ sticker: TB4, hops: [rootPort, gpu(16)] }).bottleneck).toBeUndefined()
     expect(linkReport({ hops: [rootPort, gpu(16)] }).effectiveGBps).toBeUndefined()
     expect(linkReport({ hops: [{ id: 'a', kind: 'real' }] }).effectiveGBps).toBeUndefined()
+    const asleep = { id: 'a', kind: 'real', lanes: 4 } as const
+    expect(linkReport({ sticker: TB4, trained: both(2, 20), hops: [asleep] }).bottleneck).toBeUndefined()
   })
 
   it('knows one direction when only one was read', () => {
@@ -120,7 +122,7 @@ describe('linkReport', () => {
   })
 
   it('reports a hop below what both its ends can do, in width or speed', () => {
-    expect(linkReport({ hops: [gpu(8)] }).downgrade).toEqual({
+    expect(linkReport({ hops: [gpu(8)], underLoad: true }).downgrade).toEqual({
       at: '0000:04:00.0',
       expected: '16 GT/s x4',
       actual: '8 GT/s x4',
@@ -128,10 +130,12 @@ describe('linkReport', () => {
     expect(linkReport({ hops: [gpu(16, 1)] }).downgrade?.actual).toBe('16 GT/s x1')
   })
 
-  it('takes 2.5 GT/s for an idle GPU, unless it was read under load', () => {
-    const idle = linkReport({ hops: [gpu(2.5)] })
-    expect(idle.downgrade).toBeUndefined()
-    expect(idle.effectiveGBps?.toDevice).toBeCloseTo(pcieHopGBps(4, 16)!)
+  it('takes a low speed for a GPU that saves power, unless it was read under load', () => {
+    for (const gtPerSecond of [2.5, 8]) {
+      const idle = linkReport({ hops: [gpu(gtPerSecond)] })
+      expect(idle.downgrade).toBeUndefined()
+      expect(idle.effectiveGBps?.toDevice).toBeCloseTo(pcieHopGBps(4, 16)!)
+    }
     const busy = linkReport({ hops: [gpu(2.5)], underLoad: true })
     expect(busy.downgrade?.actual).toBe('2.5 GT/s x4')
     expect(busy.effectiveGBps?.toDevice).toBeCloseTo(pcieHopGBps(4, 2.5)!)

@@ -1,5 +1,4 @@
-/** The functions of a test runner that the suite needs; vitest and `node:test` both have them. */
-export interface Runner {
-  describe(name: string, body: () => void): void
-  it(name: string, body: () => Promise<void> | void): void
-}
+export { driverCompliance } from './suite.ts'
+export type { ComplianceOptions, ExpectedFailure } from './suite.ts'
+export type { HandName, Hands, Rig } from './rig.ts'
+export type { Runner, TestContext } from './runner.ts'

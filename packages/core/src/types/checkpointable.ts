@@ -33,7 +33,10 @@ export interface WorkloadNeeds {
 
 /**
  * Work that can be saved, moved and resumed. The migrator calls these one at a time, in this order:
- * `restore` → `resume` → (`freeze` …) → `suspend` → `release`, and again from `restore` on the next target.
+ * `restore` → `resume` → (`freeze` …) → `suspend` → `freeze` → `release`, and again from `restore` on the next target.
+ * After a loss it goes straight to `release`, also after a `restore` that failed. A call whose signal fired is abandoned:
+ * it may never settle (the device hangs), the next call does not wait for it, and what it does from then on must not
+ * change the workload any more.
  */
 export interface Checkpointable {
   readonly id: string
@@ -46,7 +49,7 @@ export interface Checkpointable {
   restore(target: OpenTarget, state: SavedState | undefined, options: Required<AbortOptions>): Promise<void>
   /** Start or go on working. Returns at once; the work itself runs on. */
   resume(): void
-  /** Take a consistent copy between two units of work, with as short a pause as possible. */
+  /** Take a consistent copy between two units of work, with as short a pause as possible; also while suspended. */
   freeze(options: Required<AbortOptions>): Promise<FrozenState>
   /** Stop after the current unit of work; resolves when nothing runs any more. A `resume` undoes it. */
   suspend(options: Required<AbortOptions>): Promise<void>

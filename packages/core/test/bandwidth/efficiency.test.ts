@@ -106,6 +106,11 @@ describe('predictEfficiency', () => {
     expect(workTime({ roundTrips: 1e4, flops: 1e12 }, gpu, link)?.boundBy).toBe('latency')
   })
 
+  it('takes the longer of compute and VRAM traffic, which run side by side', () => {
+    const time = workTime({ flops: 0.8e12, vramBytes: 6e9 }, gpu, {})
+    expect(time).toMatchObject({ computeMs: 10, vramMs: 6, totalMs: 10 })
+  })
+
   it('hides transfers behind compute as far as they overlap', () => {
     const work = { flops: 0.8e12, toDeviceBytes: 1e7 }
     const link = each(1, 0)

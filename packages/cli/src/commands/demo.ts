@@ -51,8 +51,8 @@ export async function demo(options: DemoOptions, terminal: Terminal, signal: Abo
       cpuStepMs: 0,
       gpuStepMs: 0.5,
       backing: webGpu.backing,
+      signal,
       onEvent: (event) => {
-        signal.throwIfAborted()
         events.push(event)
         if (json) printJson(event, terminal)
       },

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { EGpuManager, RuntimeKind, ThunderboltSpeed } from '@egpu/core'
+import { abandonable, EGpuManager, RuntimeKind, ThunderboltSpeed } from '@egpu/core'
 import type { Clock, EGpuEvent } from '@egpu/core'
 import { seededRandom, simDriver, type SimBacking } from '@egpu/driver-sim'
-import { WorkloadMigrator } from '@egpu/migrator'
+import { cpuTarget, WorkloadMigrator } from '@egpu/migrator'
 import { initialField, stepField } from './gray-scott.ts'
 import { FieldWorkload } from './workload.ts'
 
@@ -20,6 +20,7 @@ export interface ScenarioOptions {
   readonly cpuStepMs: number
   /** What a step takes on the simulated GPU, on the simulator's clock. */
   readonly gpuStepMs: number
+  readonly signal?: AbortSignal | undefined
   /** A real runtime behind the simulated GPU. */
   readonly backing?: SimBacking | undefined
   readonly onEvent?: ((event: EGpuEvent) => void) | undefined
@@ -82,6 +83,7 @@ export function sha256(field: Uint32Array): string {
 export async function runScenario(options: ScenarioOptions): Promise<ScenarioResult> {
   const { seed, size, clock, backing, onEvent, onProgress } = options
   const plan = cablePlan(options)
+  const flops = (size * size * 40_000) / options.gpuStepMs
   await using driver = simDriver({
     clock,
     seed,
@@ -91,7 +93,7 @@ export async function runScenario(options: ScenarioOptions): Promise<ScenarioRes
         vendorName: 'Razer',
         speed: ThunderboltSpeed.TB4,
         plugged: true,
-        gpus: [{ name: 'external GPU', flops: (size * size * 40_000) / options.gpuStepMs, memoryGBps: 1_000, backing }],
+        gpus: [{ name: 'external GPU', flops, memoryGBps: 1_000, backing }],
       },
     ],
   })
@@ -108,6 +110,8 @@ export async function runScenario(options: ScenarioOptions): Promise<ScenarioRes
   await using migrator = new WorkloadMigrator(manager, {
     checkpointIntervalMs: options.checkpointIntervalMs,
     failBackAfterMs: options.failBackAfterMs,
+    // Slower than the GPU, or the work would begin on the processor.
+    cpu: () => cpuTarget({ flops: flops / 8 }),
   })
 
   let cable: 'in' | 'pulling' | 'out' | 'back' = 'in'
@@ -131,7 +135,7 @@ export async function runScenario(options: ScenarioOptions): Promise<ScenarioRes
   })
   const run = migrator.run(workload)
   try {
-    await run.finished
+    await abandonable(run.finished, options.signal)
   } finally {
     collecting.abort()
     await events

@@ -95,7 +95,8 @@ export class FieldWorkload implements Checkpointable {
         await this.#inTurn(async () => {
           if (run !== this.#run) return
           await engine.advance(count)
-          if (run === this.#run) this.progress += count
+          // Steps that were under way when the work was suspended are in the field, so they count.
+          if (engine === this.#engine) this.progress += count
         })
         if (run !== this.#run) return
         onProgress?.(this.progress)

@@ -1,0 +1,192 @@
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import type { AbortOptions, Clock, SavedState } from '@egpu/core'
+import { withDeadline } from '../deadline.ts'
+import { messageOf } from '../failure.ts'
+import type { CheckpointRecord, CheckpointStore, CheckpointWriter } from './store.ts'
+
+export interface SaveOptions extends AbortOptions {
+  /** From `acquire(workloadId)`. */
+  readonly token: number
+  /** How long the state may go without handing over its next bytes before it counts as hung. */
+  readonly stallMs?: number | undefined
+  /** Called between the last byte and the commit; throwing discards the checkpoint. */
+  readonly beforeCommit?: (() => void) | undefined
+}
+
+/** A checkpoint to restore from. */
+export interface StoredState extends SavedState {
+  readonly record: CheckpointRecord
+  /**
+   * What reading it failed with, if it did. With `EGPU_CHECKPOINT_CORRUPT` a restore may still succeed from an older
+   * one; with `EGPU_CHECKPOINT_FAILED` the store itself did not answer, and this one may be read later.
+   */
+  readonly failure: EGpuError | undefined
+}
+
+export interface CheckpointManagerOptions {
+  readonly clock: Clock
+  /** How many generations of a workload stay; at least 2, so that one bad checkpoint is never the only one. */
+  readonly keepGenerations?: number | undefined
+}
+
+/**
+ * Takes frozen states into a store and gives back the newest one that can be trusted. A failed save never costs an
+ * earlier generation, and the next save starts afresh.
+ */
+export class CheckpointManager implements AsyncDisposable {
+  readonly store: CheckpointStore
+  readonly #clock: Clock
+  readonly #keep: number
+
+  /** `TypeError` for fewer than 2 generations. */
+  constructor(store: CheckpointStore, { clock, keepGenerations = 2 }: CheckpointManagerOptions) {
+    if (!Number.isSafeInteger(keepGenerations) || keepGenerations < 2) {
+      throw new TypeError(`keepGenerations must be a whole number from 2 up, not ${keepGenerations}`)
+    }
+    this.store = store
+    this.#clock = clock
+    this.#keep = keepGenerations
+  }
+
+  /** Makes the caller the only writer of this workload's checkpoints; `save` wants the token. */
+  acquire(workloadId: string, options?: AbortOptions): Promise<number> {
+    return this.store.acquire(workloadId, options)
+  }
+
+  /**
+   * Drains `state` into the store and commits it. `signal` counts while bytes are drained; a commit that has begun is
+   * seen through. Rejects with `EGPU_CHECKPOINT_FAILED` (its cause says why), `EGPU_STALE_EPOCH` when another writer
+   * took over, or the abort reason; in each case nothing new is listed and earlier generations are as they were.
+   */
+  async save(workloadId: string, state: SavedState, options: SaveOptions): Promise<CheckpointRecord> {
+    const { signal } = options
+    signal?.throwIfAborted()
+    const { progress, parts } = state
+    let writer: CheckpointWriter | undefined
+    let record: CheckpointRecord
+    try {
+      writer = await this.store.begin({ workloadId, token: options.token, progress, parts }, { signal })
+      for (const { name } of parts) await this.#drain(state, name, writer, options)
+      signal?.throwIfAborted()
+      options.beforeCommit?.()
+      record = await writer.commit()
+    } catch (error) {
+      await writer?.discard().catch(() => undefined)
+      throw asSaveFailure(workloadId, error, signal)
+    }
+    await this.#retain(workloadId)
+    return record
+  }
+
+  /** Generations of a workload that are committed, newest first. Rejects with `EGPU_CHECKPOINT_FAILED`. */
+  async list(workloadId: string, options?: AbortOptions): Promise<readonly CheckpointRecord[]> {
+    try {
+      return await this.store.list(workloadId, options)
+    } catch (error) {
+      throw asReadFailure(workloadId, error)
+    }
+  }
+
+  /**
+   * Opens one generation. Rejects with `EGPU_CHECKPOINT_NOT_FOUND`, `EGPU_CHECKPOINT_CORRUPT`, or
+   * `EGPU_CHECKPOINT_FAILED` when the store itself failed.
+   */
+  async open(record: CheckpointRecord, options?: AbortOptions): Promise<StoredState> {
+    try {
+      return new WatchedState(record, await this.store.open(record.workloadId, record.generation, options))
+    } catch (error) {
+      throw asReadFailure(record.workloadId, error)
+    }
+  }
+
+  /** Removes all checkpoints of a workload. */
+  async forget(workloadId: string, options?: AbortOptions): Promise<void> {
+    for (const { generation } of await this.store.list(workloadId, options)) {
+      await this.store.remove(workloadId, generation, options)
+    }
+  }
+
+  close(): Promise<void> {
+    return this.store.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async #drain(state: SavedState, part: string, writer: CheckpointWriter, options: SaveOptions): Promise<void> {
+    const inner = new AbortController()
+    const abort = (): void => inner.abort(options.signal?.reason)
+    options.signal?.addEventListener('abort', abort, { once: true })
+    const chunks = state.read(part, { signal: inner.signal })[Symbol.asyncIterator]()
+    try {
+      for (;;) {
+        const next = await withDeadline(() => chunks.next(), {
+          clock: this.#clock,
+          ms: options.stallMs ?? Infinity,
+          signal: options.signal,
+          what: `the next bytes of part '${part}'`,
+        })
+        if (next.done === true) return
+        await writer.append(part, next.value, { signal: options.signal })
+      }
+    } catch (error) {
+      inner.abort(error)
+      // Not awaited: a generator that hangs in the device never gets to its `return`.
+      chunks.return?.().catch(() => undefined)
+      throw error
+    } finally {
+      options.signal?.removeEventListener('abort', abort)
+    }
+  }
+
+  /** Older generations than we keep go. Failing to remove one does not make the new one any less saved. */
+  async #retain(workloadId: string): Promise<void> {
+    try {
+      const records = await this.store.list(workloadId)
+      for (const { generation } of records.slice(this.#keep)) await this.store.remove(workloadId, generation)
+    } catch {
+      // The next save tries again.
+    }
+  }
+}
+
+function asSaveFailure(workloadId: string, error: unknown, signal: AbortSignal | undefined): unknown {
+  if (signal?.aborted === true && error === signal.reason) return error
+  if (EGpuError.is(error, EGpuErrorCode.StaleEpoch) || EGpuError.is(error, EGpuErrorCode.CheckpointFailed)) return error
+  return new EGpuError(
+    EGpuErrorCode.CheckpointFailed,
+    `could not save a checkpoint of ${workloadId}: ${messageOf(error)}; earlier checkpoints are intact`,
+    { cause: error },
+  )
+}
+
+function asReadFailure(workloadId: string, error: unknown): EGpuError {
+  if (EGpuError.is(error)) return error
+  const message = `the checkpoints of ${workloadId} could not be read: ${messageOf(error)}`
+  return new EGpuError(EGpuErrorCode.CheckpointFailed, message, { cause: error })
+}
+
+class WatchedState implements StoredState {
+  readonly record: CheckpointRecord
+  readonly progress: number
+  readonly parts: SavedState['parts']
+  failure: EGpuError | undefined
+  readonly #state: SavedState
+
+  constructor(record: CheckpointRecord, state: SavedState) {
+    this.record = record
+    this.progress = state.progress
+    this.parts = state.parts
+    this.#state = state
+  }
+
+  async *read(part: string, options?: AbortOptions): AsyncIterable<Uint8Array> {
+    try {
+      yield* this.#state.read(part, options)
+    } catch (error) {
+      this.failure = asReadFailure(this.record.workloadId, error)
+      throw this.failure
+    }
+  }
+}

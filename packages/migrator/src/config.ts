@@ -1,0 +1,68 @@
+import type { OpenTarget } from '@egpu/core'
+import type { CheckpointStore } from './checkpoint/store.ts'
+import { MigrationStrategy } from './strategy.ts'
+import type { MigrationPolicy } from './strategy.ts'
+
+/** How a `WorkloadMigrator` behaves. Everything has a default. */
+export interface MigrationConfig {
+  /** When work moves; one of `MigrationStrategy` or your own. Default `MigrationStrategy.Eager`. */
+  readonly strategy?: MigrationPolicy | undefined
+  /** How many workloads may be on their way at once; the others wait, most urgent first. Default 4. */
+  readonly maxConcurrentMigrations?: number | undefined
+  /** How long one attempt to move onto one target may take before the next target is tried. Default 30,000. */
+  readonly migrationTimeoutMs?: number | undefined
+  /** After a failure go to the CPU at once, before any other GPU. Default false: the CPU comes last. */
+  readonly preferCpuFallback?: boolean | undefined
+  /** Where checkpoints go. Default `memoryStore()`. The migrator closes only a store it made itself. */
+  readonly store?: CheckpointStore | undefined
+  /** Time between two checkpoints of a workload. Default 1,000. */
+  readonly checkpointIntervalMs?: number | undefined
+  /** How many checkpoints of a workload stay. Default 2, which is also the least. */
+  readonly keepGenerations?: number | undefined
+  /**
+   * How long a device must be back without trouble before work returns to it. It doubles each time the device is lost
+   * again soon after. Default 5,000; `Infinity` never goes back.
+   */
+  readonly failBackAfterMs?: number | undefined
+  /** The processor as a target, or `false` to leave it out. Default `cpuTarget()`. */
+  readonly cpu?: (() => OpenTarget) | false | undefined
+}
+
+export interface ResolvedConfig {
+  readonly strategy: MigrationPolicy
+  readonly maxConcurrentMigrations: number
+  readonly migrationTimeoutMs: number
+  readonly preferCpuFallback: boolean
+  readonly checkpointIntervalMs: number
+  readonly failBackAfterMs: number
+}
+
+/** Fills in the defaults; `TypeError` names the first value that cannot be. */
+export function resolveConfig(config: MigrationConfig): ResolvedConfig {
+  const strategy: MigrationPolicy = config.strategy ?? MigrationStrategy.Eager
+  if (typeof strategy?.onWarning !== 'function')
+    throw new TypeError('strategy must be a policy object with onWarning()')
+  return {
+    strategy,
+    maxConcurrentMigrations: wholeFrom1('maxConcurrentMigrations', config.maxConcurrentMigrations ?? 4),
+    migrationTimeoutMs: positive('migrationTimeoutMs', config.migrationTimeoutMs ?? 30_000),
+    preferCpuFallback: config.preferCpuFallback ?? false,
+    checkpointIntervalMs: positive('checkpointIntervalMs', config.checkpointIntervalMs ?? 1_000),
+    failBackAfterMs: notNegative('failBackAfterMs', config.failBackAfterMs ?? 5_000),
+  }
+}
+
+function wholeFrom1(name: string, value: number): number {
+  if (Number.isSafeInteger(value) && value >= 1) return value
+  throw new TypeError(`${name} must be a whole number from 1 up, not ${value}`)
+}
+
+function positive(name: string, value: number): number {
+  if (typeof value === 'number' && value > 0) return value
+  throw new TypeError(`${name} must be more than 0, not ${value}`)
+}
+
+function notNegative(name: string, value: number): number {
+  if (typeof value === 'number' && value >= 0) return value
+  throw new TypeError(`${name} must be 0 or more, not ${value}`)
+}

@@ -1,0 +1,59 @@
+import type { ComputeTarget } from '@egpu/core'
+
+/** Losses further back than this say nothing about now. */
+const memoryMs = 3_600_000
+
+/** However often a device was lost, it is not kept waiting for more than 2^6 dwell times. */
+const mostDoublings = 6
+
+interface Standing {
+  losses: number[]
+  /** When it was last seen to be back; `undefined` while it is away. */
+  backSince: number | undefined
+}
+
+/** What a target's past is kept under: its device where one is known, so that all its runtimes share it. */
+export function standingKey(target: ComputeTarget): string {
+  return target.deviceId ?? target.id
+}
+
+/**
+ * Remembers who was lost or left and since when they are back, so that work returns only to a device that has stayed
+ * for a while, and later each time it fails again.
+ */
+export class Stability {
+  readonly #dwellMs: number
+  readonly #standings = new Map<string, Standing>()
+
+  constructor(dwellMs: number) {
+    this.#dwellMs = dwellMs
+  }
+
+  /** It failed. Every workload on a device says so; while it is away they all mean the same loss. */
+  lost(key: string, atMs: number): void {
+    const standing = this.#standings.get(key)
+    if (standing !== undefined && standing.backSince === undefined) return
+    const losses = [...(standing?.losses ?? []).filter((past) => atMs - past < memoryMs), atMs]
+    this.#standings.set(key, { losses, backSince: undefined })
+  }
+
+  /** It goes in peace, or is to be left alone for a while. */
+  left(key: string): void {
+    this.#standings.set(key, { losses: this.#standings.get(key)?.losses ?? [], backSince: undefined })
+  }
+
+  /** It is there. Only the first call after a departure counts. */
+  back(key: string, atMs: number): void {
+    const standing = this.#standings.get(key)
+    if (standing !== undefined) standing.backSince ??= atMs
+  }
+
+  /** From when on work may return to it: -Infinity if it never went, Infinity while it is away. */
+  trustedAt(key: string): number {
+    const standing = this.#standings.get(key)
+    if (standing === undefined) return -Infinity
+    if (standing.backSince === undefined) return Infinity
+    const doublings = Math.min(Math.max(standing.losses.length - 1, 0), mostDoublings)
+    return standing.backSince + this.#dwellMs * 2 ** doublings
+  }
+}

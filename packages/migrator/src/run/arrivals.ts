@@ -1,0 +1,163 @@
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import type { Checkpointable, ComputeTarget } from '@egpu/core'
+import { messageOf, saysLost } from '../failure.ts'
+import { standingKey } from '../placement/stability.ts'
+import type { WorkloadView } from '../strategy.ts'
+import { arrive } from './arrival.ts'
+import { Attempt } from './attempt.ts'
+import type { Cause } from './cause.ts'
+import { choose } from './choice.ts'
+import type { RunContext } from './context.ts'
+import type { Placement } from './placement.ts'
+import type { Refusals } from './refusals.ts'
+import type { Saver } from './saver.ts'
+
+/** How often a parked workload looks for a target whose driver does not tell of new ones. */
+const lookAgainMs = 5_000
+
+export interface ArrivalsOptions {
+  readonly context: RunContext
+  readonly workload: Checkpointable
+  readonly saver: Saver
+  readonly refusals: Refusals
+  readonly view: () => WorkloadView
+  readonly wake: () => void
+  readonly stop: AbortSignal
+  readonly startOn: string | undefined
+}
+
+/** One workload's attempts to get onto a target, and what it learned from those that failed. */
+export class Arrivals {
+  readonly #options: ArrivalsOptions
+  #arriving: Placement | undefined
+  #isFirst = true
+  #isHopeless = false
+  #noTarget: EGpuError | undefined
+
+  constructor(options: ArrivalsOptions) {
+    this.#options = options
+  }
+
+  /** The stay that is being prepared. */
+  get arriving(): Placement | undefined {
+    return this.#arriving
+  }
+
+  /** It has not worked anywhere yet. */
+  get isFirst(): boolean {
+    return this.#isFirst
+  }
+
+  /** Every target that could take it failed for the workload's own fault, often. */
+  get isHopeless(): boolean {
+    return this.#isHopeless
+  }
+
+  /** Why the last search found no target. */
+  get noTarget(): EGpuError | undefined {
+    return this.#noTarget
+  }
+
+  /** When a parked workload should look again at the latest. */
+  retryAt(): number {
+    const now = this.#now()
+    return Math.min(now + lookAgainMs, this.#options.refusals.nextAt(now))
+  }
+
+  /** Chooses a target and books it; publishes why when there is none now, once until there is one again. */
+  async begin(cause: Cause): Promise<Attempt | undefined> {
+    const attempt = await this.#begin(
+      cause,
+      cause.move?.targetId ?? (this.#isFirst ? this.#options.startOn : undefined),
+    )
+    return attempt ?? this.#begin(cause, undefined)
+  }
+
+  /**
+   * Opens the next target while the work goes on at the old one, and leaves it in `cause.attempt`: the one that was
+   * asked for, or the best that opens; none if there is none. Rejects when `stop` fires; a target that was being opened
+   * then is in `cause.attempt` all the same.
+   */
+  async openAhead(cause: Cause, stop: AbortSignal): Promise<void> {
+    for (;;) {
+      const attempt = await this.#begin(cause, cause.move?.targetId)
+      cause.attempt = attempt
+      stop.throwIfAborted()
+      if (attempt === undefined) return
+      try {
+        await attempt.open(stop, this.#options.wake)
+        return
+      } catch (error) {
+        stop.throwIfAborted()
+        this.#failed(attempt, error)
+      }
+    }
+  }
+
+  /** Opens, restores, resumes. `undefined` when that failed; the failure is published. */
+  async complete(attempt: Attempt, { progress }: Cause): Promise<Placement | undefined> {
+    const { context, workload, saver, refusals, wake, stop } = this.#options
+    try {
+      this.#arriving = await attempt.open(stop, wake)
+      await arrive(context, workload, saver, this.#arriving, stop)
+      refusals.clear(this.#arriving.target.id)
+      attempt.succeed(workload.progress, progress)
+      this.#isFirst = false
+      this.#noTarget = undefined
+      return this.#arriving
+    } catch (error) {
+      this.#failed(attempt, error)
+      return undefined
+    } finally {
+      this.#arriving = undefined
+    }
+  }
+
+  noteLoss(target: ComputeTarget): void {
+    this.#options.context.stability.lost(standingKey(target), this.#now())
+    this.#options.context.directory.invalidate()
+  }
+
+  async #begin(cause: Cause, targetId: string | undefined): Promise<Attempt | undefined> {
+    const { context, workload, refusals, view } = this.#options
+    const choice = await choose(context, {
+      needs: workload.needs,
+      view: view(),
+      refusals,
+      targetId,
+      offDeviceId: cause.move?.offDeviceId,
+      preferCpu: context.config.preferCpuFallback && cause.reason.startsWith('device-'),
+    })
+    const attempt = new Attempt(context, workload.id, cause, this.#isFirst)
+    if (choice.target === undefined) {
+      if (targetId === undefined || cause.from !== undefined) this.#tellNoTarget(attempt, choice.error)
+      this.#isHopeless = choice.hopeless && targetId === undefined
+      return undefined
+    }
+    if (choice.mistake !== undefined) attempt.failWithoutTarget(choice.mistake)
+    attempt.aim(choice.target, choice.giveBack)
+    return attempt
+  }
+
+  /** A parked workload looks often; its situation is published once. */
+  #tellNoTarget(attempt: Attempt, error: EGpuError): void {
+    if (this.#noTarget === undefined) attempt.failWithoutTarget(error)
+    this.#noTarget = error
+  }
+
+  #failed(attempt: Attempt, error: unknown): void {
+    const { stop, refusals } = this.#options
+    const { target } = attempt
+    attempt.end()
+    if (stop.aborted) return
+    if (target !== undefined) {
+      refusals.note(target.id, this.#now(), messageOf(error), EGpuError.is(error, EGpuErrorCode.WorkloadFailed))
+      if (saysLost(error)) this.noteLoss(target)
+    }
+    attempt.fail(error)
+  }
+
+  #now(): number {
+    return this.#options.context.host.clock.now()
+  }
+}

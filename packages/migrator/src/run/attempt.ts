@@ -1,0 +1,109 @@
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import type { ComputeTarget, MigrationInfo } from '@egpu/core'
+import { withDeadline } from '../deadline.ts'
+import { messageOf } from '../failure.ts'
+import type { RunContext } from './context.ts'
+import { quiet } from './deferred.ts'
+import { Placement } from './placement.ts'
+
+/** What an attempt tells of why it was made. */
+export interface AttemptCause {
+  readonly reason: MigrationInfo['reason']
+  readonly from: ComputeTarget | undefined
+  readonly since: number
+  readonly progress: number
+}
+
+/**
+ * One try to bring a workload onto one target, and the events about it: `migration-started`, then exactly one of
+ * `migration-completed` and `migration-failed`. The first placement of a workload is no migration and tells only of
+ * failures.
+ */
+export class Attempt {
+  readonly #context: RunContext
+  readonly #workloadId: string
+  readonly #cause: AttemptCause
+  readonly #isFirst: boolean
+  readonly #migrationId: string
+  #target: ComputeTarget | undefined
+  #giveBack: () => void = () => undefined
+  #placement: Placement | undefined
+
+  constructor(context: RunContext, workloadId: string, cause: AttemptCause, isFirst: boolean) {
+    this.#context = context
+    this.#workloadId = workloadId
+    this.#cause = cause
+    this.#isFirst = isFirst
+    this.#migrationId = context.nextMigrationId()
+  }
+
+  get target(): ComputeTarget | undefined {
+    return this.#target
+  }
+
+  aim(target: ComputeTarget, giveBack: () => void): void {
+    this.#target = target
+    this.#giveBack = giveBack
+    if (!this.#isFirst) this.#context.report({ type: 'migration-started', migration: this.#info() })
+  }
+
+  /** Opens the target, once. */
+  async open(signal: AbortSignal, onLoss: () => void): Promise<Placement> {
+    if (this.#placement !== undefined) return this.#placement
+    const { cpu, host, config } = this.#context
+    const target = this.#target as ComputeTarget
+    const open = await withDeadline(
+      async (inner) => (target === cpu?.target ? cpu.open() : host.openTarget(target.id, { signal: inner })),
+      {
+        clock: host.clock,
+        ms: config.migrationTimeoutMs,
+        signal,
+        what: `opening ${target.name}`,
+        onLate: (late) => quiet(late.close()),
+      },
+    )
+    this.#placement = new Placement(open, host.clock, this.#giveBack, onLoss)
+    return this.#placement
+  }
+
+  /** `progress`: how far the work had come. */
+  succeed(resumedAt: number, progress: number): void {
+    if (this.#isFirst) return
+    const rtoMs = this.#context.host.clock.now() - this.#cause.since
+    const lostProgress = Math.max(0, progress - resumedAt)
+    this.#context.report({
+      type: 'migration-completed',
+      migration: { ...this.#info(), rtoMs, lostProgress, resumedAt },
+    })
+  }
+
+  fail(cause: unknown): void {
+    const to = this.#target === undefined ? '' : ` to ${this.#target.name}`
+    const error = new EGpuError(
+      EGpuErrorCode.MigrationFailed,
+      `${this.#workloadId} could not move${to}: ${messageOf(cause)}`,
+      {
+        cause,
+        deviceId: this.#target?.deviceId,
+      },
+    )
+    this.#context.report({ type: 'migration-failed', migration: this.#info(), error })
+  }
+
+  /** There was nowhere to go, or the strategy named nowhere. */
+  failWithoutTarget(error: EGpuError): void {
+    const migration = { ...this.#info(), migrationId: this.#context.nextMigrationId() }
+    this.#context.report({ type: 'migration-failed', migration, error })
+  }
+
+  /** Gives back what was booked and opened. */
+  end(): void {
+    this.#giveBack()
+    if (this.#placement !== undefined) quiet(this.#placement.end(this.#context.config.migrationTimeoutMs))
+  }
+
+  #info(): MigrationInfo {
+    const { reason, from } = this.#cause
+    return { migrationId: this.#migrationId, workloadId: this.#workloadId, from, to: this.#target, reason }
+  }
+}

@@ -1,0 +1,29 @@
+import type { ComputeTarget, OpenTarget, UnstampedEvent } from '@egpu/core'
+import type { CheckpointManager } from '../checkpoint/checkpoint-manager.ts'
+import type { ResolvedConfig } from '../config.ts'
+import type { MigratorHost } from '../host.ts'
+import type { Occupancy } from '../placement/occupancy.ts'
+import type { Stability } from '../placement/stability.ts'
+import type { TargetDirectory } from '../placement/target-directory.ts'
+import type { Slots } from './slots.ts'
+
+/** What all runs of one migrator share. */
+export interface RunContext {
+  readonly host: MigratorHost
+  readonly config: ResolvedConfig
+  readonly checkpoints: CheckpointManager
+  readonly directory: TargetDirectory
+  readonly occupancy: Occupancy
+  readonly stability: Stability
+  readonly slots: Slots
+  readonly cpu: { readonly target: ComputeTarget; open(): OpenTarget } | undefined
+  /** Devices that are being disconnected on purpose, with the epoch this is about. */
+  readonly departing: ReadonlyMap<string, number>
+  nextMigrationId(): string
+  report(event: UnstampedEvent): void
+}
+
+/** How long a call may take that does nothing but let go: `release`, `close`. */
+export function graceMs({ config }: RunContext): number {
+  return Math.min(config.migrationTimeoutMs, 2_000)
+}

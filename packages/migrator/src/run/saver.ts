@@ -1,0 +1,189 @@
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import type { Checkpointable, Clock, FrozenState, UnstampedEvent } from '@egpu/core'
+import type { CheckpointManager, StoredState } from '../checkpoint/checkpoint-manager.ts'
+import type { CheckpointRecord } from '../checkpoint/store.ts'
+import { withDeadline } from '../deadline.ts'
+import { asWorkloadFailure, messageOf, saysLost } from '../failure.ts'
+import type { Placement } from './placement.ts'
+
+/** So many freezes in a row that do not come back mean that the device hangs, whatever its driver says. */
+const hungAfter = 2
+
+export interface SaverOptions {
+  readonly workload: Checkpointable
+  readonly checkpoints: CheckpointManager
+  readonly clock: Clock
+  /** Limit for `freeze`, for each next piece of the drain, and for calls into the store that are not about bytes. */
+  readonly timeoutMs: number
+  /** Limit for calls into the store that the move of the work waits for but does not need. */
+  readonly graceMs: number
+  readonly report: (event: UnstampedEvent) => void
+}
+
+/** Takes the checkpoints of one workload, one at a time, and knows which of them can be restored. */
+export class Saver {
+  readonly #options: SaverOptions
+  #token: number | undefined
+  #saving: Promise<CheckpointRecord> | undefined
+  #latest: CheckpointRecord | undefined
+  readonly #corrupt = new Set<number>()
+  #hungFreezes = 0
+
+  constructor(options: SaverOptions) {
+    this.#options = options
+  }
+
+  /** The checkpoint that is being taken. */
+  get saving(): Promise<CheckpointRecord> | undefined {
+    return this.#saving
+  }
+
+  /** Newest checkpoint known to be committed. */
+  get latest(): CheckpointRecord | undefined {
+    return this.#latest
+  }
+
+  /**
+   * Shuts out whoever wrote checkpoints of this workload before, an abandoned save of ours included. A store that
+   * cannot answer now is asked again by the next save: moving the work is more urgent.
+   */
+  async takeOver(): Promise<void> {
+    this.#token = undefined
+    try {
+      const { checkpoints, workload, graceMs } = this.#options
+      const acquire = (signal: AbortSignal): Promise<number> => checkpoints.acquire(workload.id, { signal })
+      this.#token = await this.#ask('taking over the checkpoints', acquire, graceMs)
+    } catch (error) {
+      this.#reportFailure(error)
+    }
+  }
+
+  /** Freezes, drains and commits. Joins nothing: the caller sees to it that none is under way. */
+  save(placement: Placement, signal: AbortSignal = placement.signal): Promise<CheckpointRecord> {
+    const saving = this.#save(placement, signal).finally(() => {
+      this.#saving = undefined
+    })
+    this.#saving = saving
+    return saving
+  }
+
+  /** Checkpoints that may be restored, newest first; each is opened only when it is its turn. */
+  async *restorable(): AsyncIterable<StoredState> {
+    const { checkpoints, workload } = this.#options
+    const records = await this.#ask('listing the checkpoints', (signal) => checkpoints.list(workload.id, { signal }))
+    for (const record of records) {
+      if (this.#corrupt.has(record.generation)) continue
+      const state = await this.#open(record)
+      if (state === undefined) continue
+      this.#latest = record
+      yield state
+    }
+  }
+
+  async #open(record: CheckpointRecord): Promise<StoredState | undefined> {
+    const { checkpoints } = this.#options
+    try {
+      return await this.#ask('opening a checkpoint', (signal) => checkpoints.open(record, { signal }))
+    } catch (error) {
+      const isGone = EGpuError.is(error, EGpuErrorCode.CheckpointNotFound)
+      if (!isGone && !EGpuError.is(error, EGpuErrorCode.CheckpointCorrupt)) throw error
+      this.distrust(record, error)
+      return undefined
+    }
+  }
+
+  /** This one cannot be read; never offer it again. */
+  distrust(record: CheckpointRecord, error: unknown): void {
+    this.#corrupt.add(record.generation)
+    if (this.#latest?.generation === record.generation) this.#latest = undefined
+    this.#reportFailure(error)
+  }
+
+  /** The work is done and nobody needs its checkpoints. */
+  async forget(): Promise<void> {
+    const { checkpoints, workload } = this.#options
+    await this.#ask('removing the checkpoints', (signal) => checkpoints.forget(workload.id, { signal })).catch(
+      (error: unknown) => this.#reportFailure(error),
+    )
+  }
+
+  async #save(placement: Placement, signal: AbortSignal): Promise<CheckpointRecord> {
+    const { workload, checkpoints, clock, timeoutMs, report } = this.#options
+    try {
+      const frozenAt = clock.now()
+      const frozen = await this.#freeze(placement, signal)
+      const pauseMs = clock.now() - frozenAt
+      try {
+        if (this.#token === undefined) await this.takeOver()
+        if (this.#token === undefined) throw new EGpuError(EGpuErrorCode.CheckpointFailed, 'the store does not answer')
+        const record = await checkpoints.save(workload.id, frozen, {
+          token: this.#token,
+          signal,
+          stallMs: timeoutMs,
+        })
+        this.#latest = record
+        report({
+          type: 'checkpoint-saved',
+          workloadId: workload.id,
+          progress: record.progress,
+          bytes: record.byteLength,
+          pauseMs,
+        })
+        return record
+      } finally {
+        dispose(frozen)
+      }
+    } catch (error) {
+      if (EGpuError.is(error, EGpuErrorCode.StaleEpoch)) this.#token = undefined
+      if (saysLost(error)) placement.lose({ reason: 'unknown', message: messageOf(error), atMs: clock.now() })
+      // A stay that ended in peace took its unfinished checkpoint with it; that is no failure.
+      if (!EGpuError.is(error, EGpuErrorCode.Closed)) this.#reportFailure(error)
+      throw error
+    }
+  }
+
+  async #freeze(placement: Placement, abort: AbortSignal): Promise<FrozenState> {
+    const { workload, clock, timeoutMs } = this.#options
+    try {
+      const frozen = await withDeadline((signal) => workload.freeze({ signal }), {
+        clock,
+        ms: timeoutMs,
+        signal: abort,
+        what: `freeze of ${workload.id}`,
+        onLate: dispose,
+      })
+      this.#hungFreezes = 0
+      return frozen
+    } catch (error) {
+      if (EGpuError.is(error, EGpuErrorCode.Timeout)) {
+        this.#hungFreezes += 1
+        if (this.#hungFreezes >= hungAfter) {
+          this.#hungFreezes = 0
+          placement.lose({ reason: 'hung', message: messageOf(error), atMs: clock.now() })
+        }
+      }
+      throw asWorkloadFailure(workload.id, 'freeze', error)
+    }
+  }
+
+  #ask<T>(what: string, work: (signal: AbortSignal) => Promise<T>, ms: number = this.#options.timeoutMs): Promise<T> {
+    const { clock, workload } = this.#options
+    return withDeadline(work, { clock, ms, what: `${what} of ${workload.id}` })
+  }
+
+  #reportFailure(error: unknown): void {
+    const { workload, report } = this.#options
+    report({
+      type: 'checkpoint-failed',
+      workloadId: workload.id,
+      error: EGpuError.is(error)
+        ? error
+        : new EGpuError(EGpuErrorCode.CheckpointFailed, messageOf(error), { cause: error }),
+    })
+  }
+}
+
+/** Not waited for: it may be a call into a device that is gone. */
+function dispose(frozen: FrozenState): void {
+  Promise.resolve(frozen[Symbol.asyncDispose]()).catch(() => undefined)
+}

@@ -1,0 +1,51 @@
+import type { AbortOptions, Checkpointable, ComputeTarget } from '@egpu/core'
+import type { CheckpointRecord } from '../checkpoint/store.ts'
+
+/** What a workload is doing at the moment, as its migrator sees it. */
+export const RunState = {
+  /** On the way to its first target. */
+  Placing: 'placing',
+  Running: 'running',
+  /** Between two targets. */
+  Moving: 'moving',
+  /** No target can take it now; its checkpoints wait for one that can. */
+  Parked: 'parked',
+  Finished: 'finished',
+  /** The work itself failed; its checkpoints are kept. */
+  Failed: 'failed',
+  Closed: 'closed',
+} as const
+export type RunState = (typeof RunState)[keyof typeof RunState]
+
+export interface RunOptions extends AbortOptions {
+  /** The larger goes first where migrations have to queue. Default 0. */
+  readonly priority?: number | undefined
+  /** Id of the target to begin on, if it can take the work. */
+  readonly startOn?: string | undefined
+}
+
+/** A workload in the care of a migrator. */
+export interface WorkloadRun extends AsyncDisposable {
+  readonly workload: Checkpointable
+  readonly state: RunState
+  /** Where it runs; `undefined` while it is between targets, parked or over. */
+  readonly where: ComputeTarget | undefined
+  /** Newest checkpoint it could be restored from. */
+  readonly latestCheckpoint: CheckpointRecord | undefined
+  /**
+   * Resolves when all work is done. Rejects with `EGPU_WORKLOAD_FAILED` when the work itself failed, with
+   * `EGPU_CLOSED` when the run was closed first, with the abort reason of the run's `signal`. Not for a lost device.
+   */
+  readonly finished: Promise<void>
+  /** Resolves when it works on a target for the first time; rejects like `finished`. */
+  readonly started: Promise<ComputeTarget>
+  /** Takes a checkpoint of the work as it is now or later; resolves once it is committed. */
+  checkpoint(options?: AbortOptions): Promise<CheckpointRecord>
+  /**
+   * Moves the work to a target. Rejects with `EGPU_NO_TARGET` or `EGPU_MIGRATION_FAILED` when it could not go there; it
+   * then works on elsewhere.
+   */
+  moveTo(targetId: string, options?: AbortOptions): Promise<ComputeTarget>
+  /** Stops after a last checkpoint, so that a later run of the same workload goes on from it. Twice is fine. */
+  close(): Promise<void>
+}

@@ -1,0 +1,167 @@
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import type { Checkpointable, EGpuDevice, Guest, LeaveResult } from '@egpu/core'
+import { CheckpointManager } from './checkpoint/checkpoint-manager.ts'
+import { memoryStore } from './checkpoint/memory-store.ts'
+import { resolveConfig } from './config.ts'
+import type { MigrationConfig } from './config.ts'
+import { cpuTarget } from './cpu-target.ts'
+import { messageOf } from './failure.ts'
+import type { MigratorHost } from './host.ts'
+import { Occupancy } from './placement/occupancy.ts'
+import { Stability } from './placement/stability.ts'
+import { TargetDirectory } from './placement/target-directory.ts'
+import type { RunContext } from './run/context.ts'
+import { RunningWorkload } from './run/running-workload.ts'
+import { Slots } from './run/slots.ts'
+import type { QueuedMigration } from './run/slots.ts'
+import type { RunOptions, WorkloadRun } from './run/workload-run.ts'
+import type { Warning } from './strategy.ts'
+
+/**
+ * Keeps workloads running while devices come and go: saves them, notices when their device fails or is about to leave,
+ * and goes on elsewhere from the last checkpoint. Publishes what it does on the manager's event stream and leaves a
+ * device before `manager.safeDisconnect` removes it.
+ */
+export class WorkloadMigrator implements AsyncDisposable {
+  readonly checkpoints: CheckpointManager
+  readonly #context: RunContext
+  readonly #runs = new Map<string, RunningWorkload>()
+  readonly #departing = new Map<string, number>()
+  readonly #unsubscribe: readonly (() => void)[]
+  readonly #ownsStore: boolean
+  #migrations = 0
+  #closing: Promise<void> | undefined
+
+  /** `manager` is an `EGpuManager`. Throws a `TypeError` for a setting that cannot be. */
+  constructor(manager: MigratorHost, config: MigrationConfig = {}) {
+    const resolved = resolveConfig(config)
+    const { clock } = manager
+    this.#ownsStore = config.store === undefined
+    this.checkpoints = new CheckpointManager(config.store ?? memoryStore(), {
+      clock,
+      keepGenerations: config.keepGenerations,
+    })
+    const cpu = config.cpu === false ? undefined : (config.cpu ?? cpuTarget)
+    this.#context = {
+      host: manager,
+      config: resolved,
+      checkpoints: this.checkpoints,
+      directory: new TargetDirectory(manager),
+      occupancy: new Occupancy(),
+      stability: new Stability(resolved.failBackAfterMs),
+      slots: new Slots(resolved.maxConcurrentMigrations),
+      cpu: cpu === undefined ? undefined : { target: cpu().target, open: () => cpu() },
+      departing: this.#departing,
+      nextMigrationId: () => `migration-${(this.#migrations += 1)}`,
+      report: (event) => manager.report(event),
+    }
+    this.#unsubscribe = [...this.#listen(manager), manager.addGuest(this.#guest())]
+  }
+
+  /** Workloads in this migrator's care. */
+  get runs(): readonly WorkloadRun[] {
+    return [...this.#runs.values()]
+  }
+
+  /** Migrations that wait for one of the `maxConcurrentMigrations` to end, next first. */
+  get queue(): readonly QueuedMigration[] {
+    return this.#context.slots.queue
+  }
+
+  /**
+   * Takes a workload into care: finds it a target, restores its newest checkpoint if the store has one, and sees it
+   * through to its end. Throws a `TypeError` when a workload of this id is in care already, `EGPU_CLOSED` after `close`.
+   */
+  run(workload: Checkpointable, options: RunOptions = {}): WorkloadRun {
+    if (this.#closing !== undefined) throw new EGpuError(EGpuErrorCode.Closed, 'this migrator was closed')
+    const { id } = workload
+    if (this.#runs.has(id)) throw new TypeError(`a workload with the id '${id}' is running already`)
+    const run = new RunningWorkload(this.#context, workload, options)
+    this.#runs.set(id, run)
+    const forget = (): void => {
+      this.#runs.delete(id)
+    }
+    run.finished.then(forget, forget)
+    return run
+  }
+
+  /**
+   * Tell the migrator of a failure that no driver reports. Resolves once everything that ran on the device works
+   * elsewhere or is parked.
+   */
+  async onDeviceFailure(deviceId: string, reason: string = 'the application reported it as failed'): Promise<void> {
+    await Promise.all([...this.#runs.values()].map((run) => run.deviceFailed(deviceId, reason)))
+  }
+
+  /** Closes every run after a last checkpoint. Calling it twice is fine. */
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close())
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all([...this.#runs.values()].map((run) => run.close()))
+    for (const unsubscribe of this.#unsubscribe) unsubscribe()
+    if (this.#ownsStore) await this.checkpoints.close()
+  }
+
+  #listen(manager: MigratorHost): (() => void)[] {
+    const gone = (device: EGpuDevice, reason: string): void => {
+      this.#context.directory.invalidate()
+      this.#context.stability.lost(device.id, manager.clock.now())
+      for (const run of this.#runs.values()) run.deviceGone(device, reason)
+    }
+    const changed = (): void => {
+      this.#context.directory.invalidate()
+      for (const run of this.#runs.values()) run.reconsider()
+    }
+    const warn = (warning: Warning): void => {
+      this.#context.directory.invalidate()
+      for (const run of this.#runs.values()) run.warn(warning)
+    }
+    return [
+      manager.on('lost', ({ device, reason }) => gone(device, reason)),
+      manager.on('wedged', ({ device, reason }) => gone(device, reason)),
+      manager.on('disconnected', ({ device }) => gone(device, 'it is off the bus')),
+      manager.on('leaving', ({ device, reason }) => warn({ kind: 'leaving', device, reason })),
+      manager.on('health-changed', ({ device, before, after }) => {
+        if (after.level === 'good') changed()
+        if (after.level === before.level || (after.level !== 'degraded' && after.level !== 'critical')) return
+        warn({ kind: after.level, device, reason: `its health fell to ${after.score ?? 'an unknown score'}` })
+      }),
+      manager.on('link-speed-changed', ({ device, before, after }) => {
+        const slower = (after?.bottleneck?.effectiveGBps ?? Infinity) < (before?.bottleneck?.effectiveGBps ?? 0)
+        if (slower) warn({ kind: 'link-downgraded', device, reason: 'its link got slower' })
+      }),
+      manager.on('gpu-present', changed),
+      manager.on('ready', changed),
+      manager.on('returned', changed),
+      manager.on('changed', changed),
+      manager.on('resynced', changed),
+    ]
+  }
+
+  #guest(): Guest {
+    return {
+      name: 'migrator',
+      leave: (device, { signal }) => this.#leave(device, signal),
+      stay: ({ id }) => {
+        this.#departing.delete(id)
+        for (const run of this.#runs.values()) run.reconsider()
+      },
+    }
+  }
+
+  async #leave(device: EGpuDevice, signal: AbortSignal | undefined): Promise<LeaveResult> {
+    this.#departing.set(device.id, device.epoch)
+    const concerned = [...this.#runs.values()].filter(({ where }) => where?.deviceId === device.id)
+    const results = await Promise.allSettled([...this.#runs.values()].map((run) => run.leave(device.id, signal)))
+    const reasons = results.flatMap((result) => (result.status === 'rejected' ? [messageOf(result.reason)] : []))
+    if (reasons.length === 0) return { left: true, moved: concerned.map(({ workload }) => workload.id) }
+    this.#departing.delete(device.id)
+    return { left: false, reason: reasons.join('; ') }
+  }
+}

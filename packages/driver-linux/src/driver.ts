@@ -1,7 +1,6 @@
-import { abandonable } from '@egpu/core'
-import type { AbortOptions } from '@egpu/core'
-import { EventQueue } from '@egpu/core/driver'
-import type { DriverEvent, DriverSnapshot, EGpuDriver, ProbeResult } from '@egpu/core/driver'
+import { abandonable, systemClock } from '@egpu/core'
+import type { AbortOptions, Clock } from '@egpu/core'
+import type { DriverEvent, DriverSnapshot, EGpuDriver, EventQueue, ProbeResult } from '@egpu/core/driver'
 import { JoinMemory } from './enclosure/memory.ts'
 import { snapshotOf } from './observe.ts'
 import { defaultOverridesPath, loadOverrides } from './overrides-file.ts'
@@ -11,6 +10,9 @@ import type { Survey } from './survey.ts'
 import { openSysfs } from './sysfs/sysfs.ts'
 import { readTopology } from './topology/read-topology.ts'
 import type { VerdictOverride } from './verdict/override.ts'
+import { watchLinux } from './watch/index.ts'
+import type { OpenUeventSource } from './watch/source.ts'
+import type { EventSourceStatus } from './watch/watch.ts'
 
 export interface LinuxDriverOptions {
   /** `/sys`, or a directory recorded from another machine. */
@@ -24,10 +26,20 @@ export interface LinuxDriverOptions {
   readonly overrides?: readonly VerdictOverride[] | string | undefined
   /** Also read what reaches into sleeping devices, such as their link speed. Wakes them. Off by default. */
   readonly wakeSuspended?: boolean | undefined
+  /** Where `watch()` hears of changes, instead of the kernel and its fallbacks: for a recorded machine. */
+  readonly eventSource?: OpenUeventSource | undefined
+  /** Between two looks at everything that no event asked for. 30 seconds by default. */
+  readonly safetyRescanMs?: number | undefined
+  readonly clock?: Clock | undefined
+}
+
+export interface LinuxDriver extends EGpuDriver {
+  /** Where the watch that began last gets its events from, and why not from a better place. */
+  readonly eventSource: EventSourceStatus | undefined
 }
 
 /** The Linux driver: every GPU, box and Thunderbolt router of a machine from sysfs, without root, waking nothing. */
-export function linuxDriver(options: LinuxDriverOptions = {}): EGpuDriver {
+export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
   const sysfsRoot = options.sysfsRoot ?? '/sys'
   const isThisMachine = options.sysfsRoot === undefined
   const procRoot = options.procRoot ?? (isThisMachine ? '/proc' : undefined)
@@ -37,7 +49,9 @@ export function linuxDriver(options: LinuxDriverOptions = {}): EGpuDriver {
   const memory = new JoinMemory()
   const queues = new Set<EventQueue<DriverEvent>>()
 
-  const list = async ({ signal }: AbortOptions = {}): Promise<DriverSnapshot> => {
+  let eventSource: EventSourceStatus | undefined
+
+  const look = async ({ signal }: AbortOptions): Promise<{ survey: Survey; snapshot: DriverSnapshot }> => {
     const topology = await readTopology(sysfs, { signal, proc, wakeSuspended: options.wakeSuspended })
     const loaded: LoadedOverrides =
       typeof overrides === 'string' ? loadOverrides(overrides) : { overrides, findings: [] }
@@ -45,7 +59,7 @@ export function linuxDriver(options: LinuxDriverOptions = {}): EGpuDriver {
     const survey: Survey = surveyOf(topology, { overrides: loaded.overrides, hints })
     memory.keep(survey.gpus)
     const snapshot = snapshotOf(survey)
-    return { ...snapshot, findings: [...loaded.findings, ...snapshot.findings] }
+    return { survey, snapshot: { ...snapshot, findings: [...loaded.findings, ...snapshot.findings] } }
   }
 
   const close = (): Promise<void> => {
@@ -57,7 +71,7 @@ export function linuxDriver(options: LinuxDriverOptions = {}): EGpuDriver {
     specVersion: 1,
     name: 'linux',
     capabilities: {
-      hotplug: false,
+      hotplug: true,
       verdict: true,
       health: false,
       safeRemoval: false,
@@ -65,15 +79,28 @@ export function linuxDriver(options: LinuxDriverOptions = {}): EGpuDriver {
       runtimes: [],
     },
     probe: ({ signal } = {}) => abandonable(Promise.resolve(probe(sysfsRoot, sysfs.list('bus/pci/devices'))), signal),
-    list,
+    list: async (listOptions = {}) => (await look(listOptions)).snapshot,
     watch({ signal }) {
-      const queue = new EventQueue<DriverEvent>({ signal, onEnd: () => queues.delete(queue) })
-      queues.add(queue)
-      list({ signal }).then(
-        (snapshot) => queue.push({ type: 'resync', reason: 'started', snapshot }),
-        (error: unknown) => (signal?.aborted === true ? queue.end() : queue.fail(error)),
+      const queue = watchLinux(
+        {
+          sysfsRoot,
+          procRoot,
+          clock: options.clock ?? systemClock,
+          survey: look,
+          eventSource: options.eventSource,
+          safetyRescanMs: options.safetyRescanMs,
+          onSource: (status) => {
+            eventSource = status
+          },
+          onEnd: () => queues.delete(queue),
+        },
+        { signal },
       )
+      queues.add(queue)
       return queue
+    },
+    get eventSource() {
+      return eventSource
     },
     close,
     [Symbol.asyncDispose]: close,

@@ -25,7 +25,7 @@ export interface OpenedSource {
 
 /** Every source, best first. */
 export function defaultSources(options: {
-  readonly sysRoot: string
+  readonly sysfsRoot: string
   readonly clock: Clock
 }): readonly SourceCandidate[] {
   return [

@@ -6,7 +6,7 @@ import type { OpenUeventSource } from './source.ts'
 import { UeventSourceKind } from './source.ts'
 
 export interface PollSourceOptions {
-  readonly sysRoot?: string | undefined
+  readonly sysfsRoot?: string | undefined
   readonly intervalMs?: number | undefined
   readonly clock?: Clock | undefined
 }
@@ -19,15 +19,15 @@ const watchedDirectories = ['bus/thunderbolt/devices', 'bus/pci/devices', 'class
  * `fs.watch` does not work on sysfs, so it has to look.
  */
 export function pollSource(options: PollSourceOptions = {}): OpenUeventSource {
-  const { sysRoot = '/sys', intervalMs = 1000, clock = systemClock } = options
+  const { sysfsRoot = '/sys', intervalMs = 1000, clock = systemClock } = options
   return async (listener, { signal } = {}) => {
     const stopping = new AbortController()
-    let last = await fingerprint(sysRoot)
+    let last = await fingerprint(sysfsRoot)
     signal?.throwIfAborted()
     const look = async (): Promise<void> => {
       while (!stopping.signal.aborted) {
         await clock.sleep(intervalMs, { signal: stopping.signal })
-        const now = await fingerprint(sysRoot)
+        const now = await fingerprint(sysfsRoot)
         if (now !== last && !stopping.signal.aborted) listener({ type: 'changed' })
         last = now
       }
@@ -44,10 +44,10 @@ export function pollSource(options: PollSourceOptions = {}): OpenUeventSource {
 }
 
 /** The kernel's count of events, where it is readable, and the names of what is there. */
-async function fingerprint(sysRoot: string): Promise<string> {
-  const seqnum = await readFile(join(sysRoot, 'kernel/uevent_seqnum'), 'latin1').catch(() => '')
+async function fingerprint(sysfsRoot: string): Promise<string> {
+  const seqnum = await readFile(join(sysfsRoot, 'kernel/uevent_seqnum'), 'latin1').catch(() => '')
   const listings = await Promise.all(
-    watchedDirectories.map((directory) => readdir(join(sysRoot, directory)).catch((): string[] => [])),
+    watchedDirectories.map((directory) => readdir(join(sysfsRoot, directory)).catch((): string[] => [])),
   )
   return JSON.stringify([seqnum, ...listings.map((names) => names.sort())])
 }

@@ -10,6 +10,8 @@ export const UeventSourceKind = {
   Udev: 'udev',
   Udevadm: 'udevadm',
   Poll: 'poll',
+  /** The caller's own, for a recorded machine. */
+  Injected: 'injected',
 } as const
 export type UeventSourceKind = (typeof UeventSourceKind)[keyof typeof UeventSourceKind]
 

@@ -23,6 +23,7 @@ export function udevadmSource(options: UdevadmSourceOptions = {}): OpenUeventSou
     }
     return new Promise<UeventSource>((resolve, reject) => {
       let listening = false
+      let heading = ''
       let complaint = ''
       const abort = (): void => {
         void close()
@@ -44,8 +45,9 @@ export function udevadmSource(options: UdevadmSourceOptions = {}): OpenUeventSou
       const text = new UdevadmText()
       child.stdout.setEncoding('utf8').on('data', (piece: string) => {
         if (closing) return
-        if (!listening) {
-          // Its first line comes after the socket is bound.
+        // Its heading ends with an empty line, which comes after the socket is bound; what it says before does not.
+        heading = listening ? '' : heading + piece
+        if (!listening && heading.includes('\n\n')) {
           listening = true
           signal?.removeEventListener('abort', abort)
           resolve({ kind: UeventSourceKind.Udevadm, close, [Symbol.asyncDispose]: close })

@@ -146,7 +146,7 @@ describe('the poll source', () => {
       const device = join(root, 'bus/pci/devices/0000:04:00.0')
       mkdirSync(join(root, 'bus/pci/devices'), { recursive: true })
       const { listen, seen, messages } = collector()
-      opened.push(await pollSource({ sysRoot: root, intervalMs: 5 })(listen))
+      opened.push(await pollSource({ sysfsRoot: root, intervalMs: 5 })(listen))
       await new Promise((resolve) => setTimeout(resolve, 50))
       expect(messages).toEqual([])
       mkdirSync(device)
@@ -168,7 +168,7 @@ describe('the fallback chain', () => {
       [
         { kind: 'kernel', open: broken('koffi is not installed') },
         { kind: 'udev', open: broken('EPERM') },
-        { kind: 'poll', open: pollSource({ sysRoot: '/nonexistent' }) },
+        { kind: 'poll', open: pollSource({ sysfsRoot: '/nonexistent' }) },
       ],
       () => {},
     )

@@ -1,0 +1,97 @@
+import { isSynthetic } from './uevent.ts'
+import type { Uevent } from './uevent.ts'
+
+/** What an event means for GPUs and boxes, decided from the event alone: nothing is read, so nothing can be late. */
+export type Sign =
+  /** A box left its cable. `router` as sysfs names it: `0-1`. */
+  | { readonly what: 'router-gone'; readonly router: string }
+  /** The PCI Express tunnel to some routers was taken down; their names. */
+  | { readonly what: 'tunnel-down'; readonly routers: readonly string[] }
+  /** It was set up (again). */
+  | { readonly what: 'tunnel-up'; readonly routers: readonly string[] }
+  /** A kernel driver let go of what is at `devpath`. */
+  | { readonly what: 'driver-gone'; readonly devpath: string }
+  /** A PCI function left the bus. */
+  | { readonly what: 'function-gone'; readonly devpath: string }
+  /** The kernel gave a device up. */
+  | { readonly what: 'wedged'; readonly devpath: string; readonly reason: string }
+  /** Something that matters changed; what it is now has to be read. `arrived` is a new router's name or a devpath. */
+  | { readonly what: 'look'; readonly arrived?: string | undefined }
+
+/** Subsystems whose events can change what a snapshot says. */
+const relevantSubsystems: ReadonlySet<string> = new Set(['thunderbolt', 'pci', 'drm', 'typec', 'firmware-attributes'])
+
+/**
+ * Recovery methods of the kernel's DRM wedge event that leave the device unusable until somebody acts
+ * (Documentation/gpu/drm-uapi.rst, "Device Wedging"). `none` is not among them: the driver reset the device itself.
+ */
+const wedgeRecoveries: ReadonlyMap<string, string> = new Map([
+  ['rebind', 'its driver has to be unbound and bound again'],
+  ['bus-reset', 'it needs a bus reset and its driver bound again'],
+  ['vendor-specific', 'it needs a recovery that its vendor describes'],
+  ['unknown', 'there is no known way to recover it'],
+])
+
+/** `undefined` for everything that cannot concern a GPU or a box. */
+export function signOf(event: Uevent): Sign | undefined {
+  // Somebody wrote to a `uevent` file: udev's coldplug, a test. Nothing happened, also when it says `remove`.
+  if (isSynthetic(event)) return undefined
+  const { subsystem } = event
+  if (subsystem === 'thunderbolt') return thunderboltSign(event)
+  if (subsystem === 'pci') return pciSign(event)
+  if (subsystem === 'drm') return drmSign(event)
+  // A box that fell back to USB shows as a USB device; its interfaces tell nothing more.
+  if (subsystem === 'usb') return event.properties.get('DEVTYPE') === 'usb_device' ? { what: 'look' } : undefined
+  return subsystem !== undefined && relevantSubsystems.has(subsystem) ? { what: 'look' } : undefined
+}
+
+function thunderboltSign(event: Uevent): Sign | undefined {
+  const type = event.properties.get('DEVTYPE')
+  // Retimers come and go with the power state of a port, with or without a box behind them.
+  if (type === 'thunderbolt_retimer') return undefined
+  if (type === 'thunderbolt_device' && event.action === 'remove') {
+    return { what: 'router-gone', router: lastSegment(event.devpath) }
+  }
+  if (type === 'thunderbolt_device' && event.action === 'add') {
+    return { what: 'look', arrived: lastSegment(event.devpath) }
+  }
+  const tunnel = event.properties.get('TUNNEL_EVENT')
+  if (tunnel !== 'activated' && tunnel !== 'deactivated') return { what: 'look' }
+  const details = event.properties.get('TUNNEL_DETAILS') ?? ''
+  if (!details.endsWith('(PCI)')) return undefined
+  const domain = /^domain(\d+)$/.exec(lastSegment(event.devpath))?.[1]
+  // `0:5 <-> 301:9 (PCI)`: route and adapter at both ends; route 0 is the host itself.
+  const routes = [...details.matchAll(/([\da-f]+):\d+/g)].map(([, route]) => route).filter((route) => route !== '0')
+  if (domain === undefined || routes.length === 0) return { what: 'look' }
+  const routers = routes.map((route) => `${domain}-${route}`)
+  return { what: tunnel === 'activated' ? 'tunnel-up' : 'tunnel-down', routers }
+}
+
+function pciSign(event: Uevent): Sign {
+  const { action, devpath, properties } = event
+  if (action === 'remove') return { what: 'function-gone', devpath }
+  if (action === 'unbind') return { what: 'driver-gone', devpath }
+  if (action === 'add') return { what: 'look', arrived: devpath }
+  // `pci_uevent_ers` in drivers/pci/pci-driver.c.
+  if (properties.get('ERROR_EVENT') === 'FAILED_RECOVERY') {
+    return { what: 'wedged', devpath, reason: 'the kernel could not recover it from a PCI Express error' }
+  }
+  return { what: 'look' }
+}
+
+function drmSign(event: Uevent): Sign {
+  const { action, devpath, properties } = event
+  const wedged = properties.get('WEDGED')
+  if (action === 'change' && wedged !== undefined) {
+    // More than one method may be listed, the least drastic first.
+    const advice = wedged.split(',').map((method) => wedgeRecoveries.get(method.trim()))
+    const first = advice.find((text) => text !== undefined)
+    if (first !== undefined) return { what: 'wedged', devpath, reason: `its driver gave it up: ${first}` }
+  }
+  if (action === 'remove' && properties.get('DEVTYPE') === 'drm_minor') return { what: 'driver-gone', devpath }
+  return { what: 'look' }
+}
+
+function lastSegment(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
+}

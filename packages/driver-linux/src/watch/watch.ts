@@ -1,0 +1,250 @@
+import { systemClock } from '@egpu/core'
+import type { AbortOptions, Clock } from '@egpu/core'
+import { EventQueue } from '@egpu/core/driver'
+import type { DriverEvent } from '@egpu/core/driver'
+import { openFirstSource } from './open-source.ts'
+import type { SourceCandidate, SourceRefusal } from './open-source.ts'
+import { reduce } from './reduce.ts'
+import type { SourceMessage, UeventSource, UeventSourceKind } from './source.ts'
+import { initialState, nextDueMs } from './state.ts'
+import type { View, WatchEffect, WatchMessage, WatchState, WatchTimes } from './state.ts'
+import { sourceFindings } from './watch-findings.ts'
+
+/** Where a watch gets its events from, and why not from a better place. */
+export interface EventSourceStatus {
+  readonly kind: UeventSourceKind
+  /** Sources that come before it, each with the reason why it is not in use. */
+  readonly refusals: readonly SourceRefusal[]
+}
+
+/** What a watch needs of the machine. */
+export interface WatchContext {
+  readonly clock?: Clock | undefined
+  /** Reads everything, passively. */
+  look(options: AbortOptions): Promise<View>
+  /** In the order they are tried. */
+  readonly sources: readonly SourceCandidate[]
+  onSource?(status: EventSourceStatus): void
+  /** Which of these devices have no card in a slot above them any more. */
+  absentOf?(keys: readonly string[], view: View): readonly string[]
+  /** Milliseconds since boot, time asleep included (`/proc/uptime`). */
+  uptimeMs?(): number | undefined
+  /** The watch is over, however it ended. */
+  onEnd?(): void
+  /** Calls back when a safe removal of a device begins; returns how to unsubscribe. */
+  onRemoval?(listener: (key: string) => void): () => void
+  /** Between two looks at everything that no event asked for. */
+  readonly safetyRescanMs?: number | undefined
+  readonly times?: Partial<WatchTimes> | undefined
+}
+
+const defaultSafetyRescanMs = 30_000
+
+/** More than this between the two clocks means that the machine slept. */
+const asleepMs = 1_000
+
+/** The machine counts as booting until this long after its start: udev and boltd settle within it. */
+const bootMs = 120_000
+
+/** So much unread that the listener has fallen behind: one `resync` then says it all. */
+const mostPending = 10_000
+
+/**
+ * Watches the machine: subscribes, looks, and turns every event from then on into what it means. Runs until `signal`
+ * aborts; throws only when there is no source of events left.
+ */
+export function watchMachine(context: WatchContext, { signal }: Required<AbortOptions>): EventQueue<DriverEvent> {
+  const watch = new Watch(context, signal)
+  void watch.run()
+  return watch.queue
+}
+
+class Watch {
+  readonly queue: EventQueue<DriverEvent>
+  readonly #context: WatchContext
+  readonly #clock: Clock
+  readonly #ended = new AbortController()
+  #state: WatchState
+  #view: View | undefined
+  #source: UeventSource | undefined
+  #status: EventSourceStatus | undefined
+  #timer: AbortController | undefined
+  #timerDueMs: number | undefined
+  #asleepBeforeMs: number | undefined
+  #checkedSleepMs = Number.NEGATIVE_INFINITY
+
+  constructor(context: WatchContext, signal: AbortSignal | undefined) {
+    this.#context = context
+    this.#clock = context.clock ?? systemClock
+    const uptimeMs = context.uptimeMs?.()
+    const bootUntilMs =
+      uptimeMs === undefined ? Number.NEGATIVE_INFINITY : this.#clock.now() + Math.max(bootMs - uptimeMs, -1)
+    this.#state = initialState({ bootUntilMs, ...context.times })
+    this.#asleepBeforeMs = this.#asleep()
+    const end = (): void => {
+      this.#ended.abort()
+      context.onEnd?.()
+    }
+    this.queue = new EventQueue({ signal, onEnd: end })
+    if (signal?.aborted === true) this.#ended.abort()
+  }
+
+  async run(): Promise<void> {
+    const { signal } = this.#ended
+    const forget = this.#context.onRemoval?.((key) => this.#handle({ type: 'removal-expected', key }))
+    try {
+      await this.#open(this.#context.sources)
+      this.#handle({ type: 'resync', reason: 'started' })
+      for (;;) {
+        const heard = this.#state.sequence.last
+        await this.#clock.sleep(this.#context.safetyRescanMs ?? defaultSafetyRescanMs, { signal })
+        await this.#safetyRescan(heard)
+      }
+    } catch (error) {
+      if (!signal.aborted) this.queue.fail(error)
+    } finally {
+      forget?.()
+      this.#timer?.abort()
+      await this.#source?.close()
+    }
+  }
+
+  async #open(candidates: readonly SourceCandidate[], earlier: readonly SourceRefusal[] = []): Promise<void> {
+    const { signal } = this.#ended
+    const listener = (message: SourceMessage): void => this.#onSource(message)
+    const { source, refusals } = await openFirstSource(candidates, listener, { signal })
+    if (signal.aborted) await source.close()
+    this.#source = source
+    this.#status = { kind: source.kind, refusals: [...earlier, ...refusals] }
+    this.#context.onSource?.(this.#status)
+  }
+
+  #onSource(message: SourceMessage): void {
+    this.#checkSleep()
+    this.#handle({ type: 'source', message })
+    if (message.type === 'failed') void this.#replaceSource(message.reason)
+  }
+
+  /** Goes on with the next source. Between the two, events may have been missed. */
+  async #replaceSource(reason: string): Promise<void> {
+    const broken = this.#source
+    if (broken === undefined) return
+    this.#source = undefined
+    await broken.close()
+    const { sources } = this.#context
+    const at = sources.findIndex(({ kind }) => kind === broken.kind)
+    try {
+      await this.#open(sources.slice(at + 1), [...(this.#status?.refusals ?? []), { kind: broken.kind, reason }])
+      this.#handle({ type: 'source', message: { type: 'overflow' } })
+    } catch (error) {
+      if (!this.#ended.signal.aborted) this.queue.fail(error)
+    }
+  }
+
+  /** A look that no event asked for. If it shows changes that no event announced, the source is deaf. */
+  async #safetyRescan(heard: number | undefined): Promise<void> {
+    this.#checkSleep()
+    const before = fingerprint(this.#state)
+    const silent = this.#state.sequence.last === heard
+    this.#handle({ type: 'resync', reason: 'safety-rescan' })
+    await this.#settled()
+    const deaf = silent && this.#view?.seqnum !== undefined && fingerprint(this.#state) !== before
+    if (deaf && this.#source !== undefined && this.#source.kind !== 'poll') {
+      await this.#replaceSource('it stayed silent while the machine changed: events do not reach this namespace')
+    }
+  }
+
+  /** The resync that was asked for is done. */
+  async #settled(): Promise<void> {
+    while (this.#state.resync !== undefined && !this.#ended.signal.aborted) {
+      await this.#clock.sleep(this.#state.options.spacingMs, { signal: this.#ended.signal })
+    }
+  }
+
+  #handle(message: WatchMessage): void {
+    if (this.#ended.signal.aborted) return
+    const { state, effects } = reduce(this.#state, message, this.#clock.now())
+    this.#state = state
+    for (const effect of effects) this.#do(effect)
+    this.#arm()
+  }
+
+  #do(effect: WatchEffect): void {
+    switch (effect.do) {
+      case 'emit':
+        this.#emit(effect.event)
+        return
+      case 'look':
+        void this.#look().then((view) => {
+          if (view !== undefined) this.#handle({ type: 'looked', view })
+        })
+        return
+      case 'check-presence': {
+        const keys = this.#view === undefined ? [] : (this.#context.absentOf?.(effect.keys, this.#view) ?? [])
+        if (keys.length > 0) queueMicrotask(() => this.#handle({ type: 'absent', keys }))
+      }
+    }
+  }
+
+  #emit(event: DriverEvent): void {
+    const behind = this.queue.pending >= mostPending
+    if (behind && event.type === 'resync') this.queue.clear()
+    this.queue.push(event)
+    if (behind && event.type !== 'resync' && this.#state.resync === undefined) {
+      queueMicrotask(() => this.#handle({ type: 'resync', reason: 'overflow' }))
+    }
+  }
+
+  async #look(): Promise<View | undefined> {
+    try {
+      const view = await this.#context.look({ signal: this.#ended.signal })
+      this.#view = view
+      const { kind, refusals } = this.#status ?? {}
+      const own = kind === undefined ? [] : sourceFindings(kind, refusals ?? [])
+      return { ...view, snapshot: { ...view.snapshot, findings: [...view.snapshot.findings, ...own] } }
+    } catch (error) {
+      if (!this.#ended.signal.aborted) this.queue.fail(error)
+      return undefined
+    }
+  }
+
+  /** One timer, for whatever is due first. */
+  #arm(): void {
+    const dueMs = nextDueMs(this.#state)
+    if (dueMs === this.#timerDueMs) return
+    this.#timer?.abort()
+    this.#timerDueMs = dueMs
+    if (dueMs === undefined || this.#ended.signal.aborted) return
+    const timer = new AbortController()
+    this.#timer = timer
+    this.#clock.sleep(Math.max(0, dueMs - this.#clock.now()), { signal: timer.signal }).then(
+      () => {
+        this.#timerDueMs = undefined
+        this.#handle({ type: 'time' })
+      },
+      () => {},
+    )
+  }
+
+  /** How long the machine has slept in all: boot time counts sleep, the monotonic clock does not. */
+  #asleep(): number | undefined {
+    const uptimeMs = this.#context.uptimeMs?.()
+    return uptimeMs === undefined ? undefined : uptimeMs - this.#clock.now()
+  }
+
+  #checkSleep(): void {
+    const nowMs = this.#clock.now()
+    if (nowMs - this.#checkedSleepMs < asleepMs) return
+    this.#checkedSleepMs = nowMs
+    const before = this.#asleepBeforeMs
+    this.#asleepBeforeMs = this.#asleep()
+    if (before === undefined || this.#asleepBeforeMs === undefined) return
+    if (this.#asleepBeforeMs - before > asleepMs) this.#handle({ type: 'resync', reason: 'resumed' })
+  }
+}
+
+/** What is where, for telling whether anything changed. */
+function fingerprint({ devices, enclosures }: WatchState): string {
+  const stages = [...devices].map(([key, { observation }]) => [key, observation.kernelDriver])
+  return JSON.stringify([stages, [...enclosures.keys()]])
+}

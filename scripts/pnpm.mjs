@@ -23,10 +23,15 @@ function pnpmEntry() {
   const entry = join(home, 'node_modules', 'pnpm', 'bin', 'pnpm.cjs')
   if (!existsSync(entry)) {
     console.log(`bringing pnpm ${version} into .tools/`)
-    const status = run('npm', ['install', '--prefix', home, '--no-save', '--no-audit', '--no-fund', '--silent', `pnpm@${version}`], {
-      shell: process.platform === 'win32',
-    })
-    if (status !== 0) throw new Error(`npm could not install pnpm@${version} (exit ${status}); is the npm registry reachable?`)
+    const status = run(
+      'npm',
+      ['install', '--prefix', home, '--no-save', '--no-audit', '--no-fund', '--silent', `pnpm@${version}`],
+      {
+        shell: process.platform === 'win32',
+      },
+    )
+    if (status !== 0)
+      throw new Error(`npm could not install pnpm@${version} (exit ${status}); is the npm registry reachable?`)
   }
   return entry
 }

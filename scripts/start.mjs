@@ -3,8 +3,14 @@ import { join } from 'node:path'
 import { installDependencies, root, run, tool } from './pnpm.mjs'
 
 installDependencies()
-const built = tool('turbo', ['run', 'build', '--filter=@egpu/cli...', '--output-logs=errors-only', '--no-update-notifier'], {
-  env: { ...process.env, TURBO_TELEMETRY_DISABLED: '1' },
-})
+const built = tool(
+  'turbo',
+  ['run', 'build', '--filter=@egpu/cli...', '--output-logs=errors-only', '--no-update-notifier'],
+  {
+    env: { ...process.env, TURBO_TELEMETRY_DISABLED: '1' },
+  },
+)
 process.exitCode =
-  built === 0 ? run(process.execPath, [join(root, 'packages/cli/dist/bin.js'), 'demo', ...process.argv.slice(2)]) : built
+  built === 0
+    ? run(process.execPath, [join(root, 'packages/cli/dist/bin.js'), 'demo', ...process.argv.slice(2)])
+    : built

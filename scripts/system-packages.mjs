@@ -11,7 +11,7 @@ export const systemPackages = {
   chromium: 'browser tests, and the SwiftShader Vulkan driver that Dawn runs on without a GPU',
   gcc: 'the Vulkan layer that loses devices, the fake IOKit',
   'libc6-dev': 'the same',
-  'libvulkan1': 'the Vulkan loader that Dawn opens',
+  libvulkan1: 'the Vulkan loader that Dawn opens',
   'libvulkan-dev': 'headers for the Vulkan layer',
 }
 
@@ -22,13 +22,15 @@ function installed(name) {
 
 /** Resolves to a sentence saying what could not be installed and why, or to undefined when all is there. */
 export function installSystemPackages() {
-  if (!existsSync('/usr/bin/dpkg-query')) return 'this is not Debian: install the tools by hand (CONTRIBUTING.md lists them)'
+  if (!existsSync('/usr/bin/dpkg-query'))
+    return 'this is not Debian: install the tools by hand (CONTRIBUTING.md lists them)'
   const missing = Object.keys(systemPackages).filter((name) => !installed(name))
   if (missing.length === 0) return undefined
   if (process.getuid?.() !== 0) return `not root, so these are not installed: apt-get install ${missing.join(' ')}`
   console.log(`installing ${missing.join(' ')}`)
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  const apt = (...args) => spawnSync('apt-get', ['-q', '-o', 'DPkg::Lock::Timeout=300', ...args], { env, encoding: 'utf8' })
+  const apt = (...args) =>
+    spawnSync('apt-get', ['-q', '-o', 'DPkg::Lock::Timeout=300', ...args], { env, encoding: 'utf8' })
   apt('update')
   const { status, stderr } = apt('install', '-y', '--no-install-recommends', ...missing)
   return status === 0 ? undefined : `apt-get install failed: ${stderr.trim().split('\n').at(-1)}`

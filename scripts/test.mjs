@@ -11,7 +11,7 @@ const turbo = (task) => () => tool('turbo', ['run', task, '--output-logs=errors-
 const stages = {
   format: () => tool('oxfmt', ['--check', '.']),
   lint: () => tool('oxlint', ['--type-aware', '--deny-warnings']),
-  types: turbo('typecheck'),
+  types: () => turbo('typecheck')() || tool('tsc', ['-p', '.']),
   unused: () => tool('knip', []),
   unit: () => tool('vitest', ['run']),
   packages: turbo('package-check'),
@@ -40,7 +40,9 @@ for (const [name, stage] of Object.entries(stages)) {
   const begun = performance.now()
   console.log(`\n── ${name}`)
   const status = stage()
-  console.log(`── ${name}: ${status === 0 ? 'passed' : 'FAILED'} in ${((performance.now() - begun) / 1000).toFixed(1)} s`)
+  console.log(
+    `── ${name}: ${status === 0 ? 'passed' : 'FAILED'} in ${((performance.now() - begun) / 1000).toFixed(1)} s`,
+  )
   if (status !== 0) failed.push(name)
 }
 console.log(failed.length === 0 ? '\nall stages passed' : `\nfailed: ${failed.join(', ')}`)

@@ -53,5 +53,12 @@ export async function spine({
     onProgress?.(seed - first + 1)
   }
   const failed = new Set(failures.map(({ seed }) => seed)).size
-  return { seeds, identical: seeds - failed, failures, maxLostSteps, maxRtoMs, seconds: (performance.now() - begun) / 1_000 }
+  return {
+    seeds,
+    identical: seeds - failed,
+    failures,
+    maxLostSteps,
+    maxRtoMs,
+    seconds: (performance.now() - begun) / 1_000,
+  }
 }

@@ -1,92 +1,16 @@
-import {
-  abandonable,
-  EGpuError,
-  EGpuErrorCode,
-  EGpuPowerState,
-  RuntimeKind,
-  transferTimeMs,
-  vendorOfPciId,
-} from '@egpu/core'
-import type {
-  AbortOptions,
-  Clock,
-  ComputeTarget,
-  DeviceHolder,
-  HealthSample,
-  LinkReport,
-  OpenTarget,
-  TargetLoss,
-  Verdict,
-} from '@egpu/core'
-import type { DeviceObservation, DriverEvent } from '@egpu/core/driver'
+import { abandonable, EGpuError, EGpuErrorCode, EGpuPowerState, RuntimeKind, transferTimeMs } from '@egpu/core'
+import type { AbortOptions, Clock, ComputeTarget, DeviceHolder, HealthSample, OpenTarget, TargetLoss } from '@egpu/core'
+import type { DeviceObservation } from '@egpu/core/driver'
 import { BackedTarget } from './backed-target.ts'
-import type { SimGpuDescription, SimTiming } from './descriptions.ts'
+import type { CardPlace, MachineContext } from './context.ts'
+import type { SimGpuDescription } from './descriptions.ts'
 import { Engine } from './engine.ts'
-import type { Random } from './random.ts'
+import { keyOf, observationOf } from './observation.ts'
+import type { ErrorCounts, SimCard } from './sim-card.ts'
 import type { SimKernelCost } from './sim-gpu.ts'
 import { SimTarget } from './target.ts'
 import type { CardTarget, TargetHost } from './target.ts'
 import { Thermal } from './thermal.ts'
-
-/** What every part of one machine shares. */
-export interface MachineContext {
-  readonly driverName: string
-  readonly clock: Clock
-  readonly random: Random
-  readonly timing: SimTiming
-  readonly ambientCelsius: number
-  emit(event: DriverEvent): void
-  /** A PCI address that no device has now and none had just before. */
-  nextPciAddress(): string
-  nextPid(): number
-  /** Throws `TypeError` when the driver did not declare this runtime. */
-  checkRuntime(runtime: RuntimeKind): void
-}
-
-/** Where a card sits, as it sees it. */
-export interface CardPlace {
-  readonly external: boolean
-  readonly enclosureId: string | undefined
-  readonly slot: number | undefined
-  /** Part of the observation that depends on the cable. */
-  surroundings(): Partial<Pick<DeviceObservation, 'thunderboltPort' | 'thunderboltSpeed'>>
-  link(pciAddress: string): LinkReport
-  /** What the link carries now over what it carried at its best. */
-  linkRatio(): number
-  verdict(): Verdict
-}
-
-/** A GPU of the simulated machine, with the hands to hurt it. Calls on an absent GPU throw `EGPU_DEVICE_NOT_FOUND`. */
-export interface SimCard {
-  readonly key: string
-  /** `absent` while it is not on the bus. */
-  readonly stage: DeviceObservation['stage'] | 'absent'
-  /** Counts incarnations, from 1; rises at every loss. */
-  readonly epoch: number
-  /** How often somebody woke it. */
-  readonly wakeups: number
-  readonly temperatureCelsius: number
-  /** Makes it this hot now; it drifts back to what its load and fan give. */
-  heat(celsius: number): void
-  /** Slows the fan down to a share of its speed: 1 as designed, 0 stopped. */
-  slowFan(share: number): void
-  /** Takes memory that nobody owns, until `reset` or a power cycle. Less is taken if less is free. */
-  leakMemory(bytes: number): void
-  countErrors(errors: { correctable?: number; nonfatal?: number; fatal?: number }): void
-  /**
-   * Stops answering: pending and later calls never settle. The driver tells at once (`device-wedged`, targets lost)
-   * unless `silent`: then nobody is told and health readings hang too.
-   */
-  wedge(options?: { readonly silent?: boolean | undefined }): void
-  /** Resets it: memory gone, targets lost, usable again; cures a wedge. */
-  reset(): void
-  /** Puts it to sleep; opening a target wakes it. Throws `EGPU_DEVICE_BUSY` while targets are open. */
-  suspend(): void
-  /** A process of the simulated machine holds it. Returns what lets go again. */
-  hold(holder: DeviceHolder): () => void
-  /** Makes that step of the next safe removal fail: `unbind`, `remove` or `deauthorize`. */
-  failEject(step: 'unbind' | 'remove' | 'deauthorize', reason: string): void
-}
 
 /** Memory a driver keeps for itself; so an idle card never reads 0. */
 const firmwareBytes = 64 * 2 ** 20
@@ -210,7 +134,17 @@ export class Card implements SimCard, TargetHost {
   }
 
   observe(): DeviceObservation {
-    return (this.#observation ??= deepFreeze(this.#look()))
+    return (this.#observation ??= observationOf({
+      key: this.key,
+      // Only listed cards are looked at.
+      stage: this.stage === 'absent' ? 'present' : this.stage,
+      description: this.description,
+      place: this.place,
+      serial: this.#serial,
+      pciAddress: this.#pciAddress,
+      memoryBytes: this.totalBytes,
+      powerState: this.#powerState,
+    }))
   }
 
   get holders(): readonly DeviceHolder[] {
@@ -334,7 +268,7 @@ export class Card implements SimCard, TargetHost {
     this.#leakedBytes += Math.min(bytes, this.totalBytes - this.usedBytes())
   }
 
-  countErrors({ correctable = 0, nonfatal = 0, fatal = 0 }: Parameters<SimCard['countErrors']>[0]): void {
+  countErrors({ correctable = 0, nonfatal = 0, fatal = 0 }: ErrorCounts): void {
     this.#errors.correctable += correctable
     this.#errors.nonfatal += nonfatal
     this.#errors.fatal += fatal
@@ -380,6 +314,11 @@ export class Card implements SimCard, TargetHost {
     this.failingStep = { step, reason }
   }
 
+  get #powerState(): EGpuPowerState {
+    if (this.#suspended) return EGpuPowerState.Suspended
+    return this.#targets.size > 0 ? EGpuPowerState.Active : EGpuPowerState.Idle
+  }
+
   get #limitCelsius(): number {
     return this.description.temperatureLimitCelsius ?? 83
   }
@@ -405,47 +344,4 @@ export class Card implements SimCard, TargetHost {
     this.#targets.clear()
     for (const target of targets) target.end({ ...loss, atMs: this.clock.now() })
   }
-
-  #look(): DeviceObservation {
-    const { vendorId, deviceId, subsystemVendorId, subsystemDeviceId, name, uuid, displayIds } = this.description
-    const ids = { vendorId, deviceId, subsystemVendorId, subsystemDeviceId }
-    const active = this.#targets.size > 0 ? EGpuPowerState.Active : EGpuPowerState.Idle
-    return {
-      key: this.key,
-      identity: {
-        ...ids,
-        uuid,
-        serial: this.#serial,
-        pciAddress: this.#pciAddress,
-        enclosureUid: this.place.enclosureId,
-        enclosureSlot: this.place.slot,
-        adapterName: name,
-      },
-      gpu: { ...ids, name, vendor: vendorOfPciId(vendorId), pciClass: 0x030000, memoryBytes: this.totalBytes },
-      // Only `listed` cards are looked at.
-      stage: this.stage === 'absent' ? 'present' : this.stage,
-      verdict: this.place.verdict(),
-      enclosureId: this.place.enclosureId,
-      ...this.place.surroundings(),
-      link: this.place.link(this.#pciAddress),
-      powerState: this.#suspended ? EGpuPowerState.Suspended : active,
-      hasDisplays: displayIds === undefined ? undefined : displayIds.length > 0,
-      displayIds,
-      kernelDriver: this.stage === 'ready' ? (this.description.kernelDriver ?? 'sim') : undefined,
-    }
-  }
-}
-
-/** Ids and serial number, as a driver for real hardware would name it. */
-function keyOf({ vendorId, deviceId }: SimGpuDescription, serial: string): string {
-  const hex = (id: number | undefined): string => (id === undefined ? 'sim' : id.toString(16).padStart(4, '0'))
-  return `${hex(vendorId)}:${hex(deviceId)}-${serial}`
-}
-
-function deepFreeze<T>(value: T): T {
-  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
-    Object.freeze(value)
-    for (const child of Object.values(value)) deepFreeze(child)
-  }
-  return value
 }

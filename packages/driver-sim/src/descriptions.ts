@@ -55,6 +55,8 @@ export interface SimGpuDescription {
 export interface SimEnclosureDescription {
   /** Unique id of its router; from the seed by default. */
   readonly id?: string | undefined
+  /** Id of a model in core's `enclosureModels`, `razer-core-x` for one: gives everything that is not given here. */
+  readonly model?: string | undefined
   readonly name?: string | undefined
   readonly vendorName?: string | undefined
   readonly thunderboltVendorId?: number | undefined

@@ -1,10 +1,12 @@
 import { ThunderboltSpeed, Transport } from '@egpu/core'
 import type { Enclosure, LinkReport, TrainedLanes, Verdict } from '@egpu/core'
 import { Card } from './card.ts'
-import type { CardPlace, MachineContext, SimCard } from './card.ts'
+import type { CardPlace, MachineContext } from './context.ts'
 import type { SimEnclosureDescription, SimGpuDescription } from './descriptions.ts'
+import { withModel } from './enclosure-model.ts'
 import { fullTraining, negotiated, pathOf } from './link.ts'
 import type { CableState, SlotState } from './link.ts'
+import type { Downtrained, SimEnclosure } from './sim-enclosure.ts'
 
 /** What an enclosure needs of the host it is plugged into. */
 export interface HostPorts {
@@ -12,31 +14,6 @@ export interface HostPorts {
   /** Takes `wanted`, or any free port; throws `TypeError` when it is taken. */
   take(wanted: string | undefined): string
   free(port: string): void
-}
-
-/** A box of the simulated machine, with the hands on its cable. */
-export interface SimEnclosure {
-  /** Unique id of its router. */
-  readonly id: string
-  readonly name: string | undefined
-  /** Where it is plugged in; `undefined` while it is not. */
-  readonly port: string | undefined
-  readonly authorized: boolean
-  readonly gpus: readonly SimCard[]
-  /** Plugs the cable in, into any free port by default. Throws `TypeError` when it is plugged in or the port is taken. */
-  plug(options?: { readonly port?: string | undefined }): void
-  /** Pulls the cable without a word. Does nothing when it is out already. */
-  yank(): void
-  /** Pulls and plugs the cable `times` times, `everyMs` apart; it ends up as it was. */
-  flap(options?: { readonly times?: number | undefined; readonly everyMs?: number | undefined }): Promise<void>
-  /** Trains the cable down: to half the rate per lane unless told otherwise. Not for OCuLink. */
-  degradeLink(trained?: Partial<TrainedLanes>): void
-  restoreLink(): void
-  /** Lets PCI Express through, as a person does in a settings dialog. */
-  authorize(): void
-  /** Takes that back: its GPUs vanish without warning. */
-  deauthorize(): void
-  addGpu(description?: SimGpuDescription): SimCard
 }
 
 export class Box implements SimEnclosure {
@@ -56,13 +33,13 @@ export class Box implements SimEnclosure {
     ports: HostPorts,
     onCard: (card: Card) => void,
   ) {
-    this.description = description
+    this.description = withModel(description)
     this.#machine = machine
     this.#ports = ports
     this.#onCard = onCard
     this.id = description.id ?? uuidFrom(machine.random.hex(32))
     this.authorized = description.authorized ?? true
-    for (const gpu of description.gpus ?? []) this.addGpu(gpu)
+    for (const gpu of this.description.gpus ?? []) this.addGpu(gpu)
   }
 
   get name(): string | undefined {
@@ -75,7 +52,7 @@ export class Box implements SimEnclosure {
 
   /** An OCuLink box is a cable to a slot: there is no router for the host to see. */
   get hasRouter(): boolean {
-    return this.description.transport !== Transport.OcuLink
+    return this.#transport === Transport.Thunderbolt || this.#transport === Transport.Usb4
   }
 
   get speed(): ThunderboltSpeed {
@@ -114,7 +91,7 @@ export class Box implements SimEnclosure {
     }
   }
 
-  degradeLink(trained: Partial<TrainedLanes> = {}): void {
+  degradeLink(trained: Downtrained = {}): void {
     if (!this.hasRouter) throw new TypeError(`${this.#label} has no Thunderbolt link to train down`)
     const full = fullTraining(this.speed)
     const { lanes = full.lanes, gbpsPerLane = trained.lanes === undefined ? full.gbpsPerLane / 2 : full.gbpsPerLane } =
@@ -168,6 +145,10 @@ export class Box implements SimEnclosure {
       link: Object.freeze({ sticker, trained: Object.freeze(trained), downgrade: Object.freeze(downgrade) }),
       seenBy: this.#machine.driverName,
     })
+  }
+
+  get #transport(): Transport {
+    return this.description.transport ?? Transport.Thunderbolt
   }
 
   get #label(): string {
@@ -230,18 +211,18 @@ export class Box implements SimEnclosure {
 
   #verdict(): Verdict {
     if (!this.hasRouter) {
-      // Nothing tells an OCuLink cable from an M.2 slot for certain.
+      // Nothing tells such a cable from a slot inside the machine for certain.
       return {
         conclusion: 'external',
         confidence: 0.6,
-        transport: Transport.OcuLink,
+        transport: this.#transport,
         evidence: [{ signal: 'surprise-hotplug-slot', value: true, weight: 0.6, points: 'external' }],
       }
     }
     return {
       conclusion: 'external',
       confidence: 1,
-      transport: this.description.transport ?? Transport.Thunderbolt,
+      transport: this.#transport,
       evidence: [{ signal: 'thunderbolt-router', value: this.id, weight: 1, points: 'external' }],
     }
   }

@@ -1,8 +1,8 @@
 export { simDriver } from './driver.ts'
 export type { SimDriver, SimDriverOptions } from './driver.ts'
 export type { SimMachine } from './machine.ts'
-export type { SimEnclosure } from './enclosure.ts'
-export type { SimCard } from './card.ts'
+export type { Downtrained, SimEnclosure } from './sim-enclosure.ts'
+export type { ErrorCounts, SimCard } from './sim-card.ts'
 export type {
   SimBacking,
   SimBackingDevice,
@@ -15,3 +15,5 @@ export type { SimBuffer, SimBytes, SimGpu, SimKernel, SimKernelCost, SimRange, S
 export { seededRandom } from './random.ts'
 export type { Random } from './random.ts'
 export { VirtualClock } from './virtual-clock.ts'
+export { playScenario, randomScenario } from './scenario.ts'
+export type { RandomScenarioOptions, ScenarioAction, ScenarioStep } from './scenario.ts'

@@ -2,13 +2,14 @@ import { ThunderboltSpeed } from '@egpu/core'
 import type { Clock, Finding, RuntimeKind } from '@egpu/core'
 import type { DriverEvent, DriverSnapshot } from '@egpu/core/driver'
 import { Card } from './card.ts'
-import type { CardPlace, MachineContext, SimCard } from './card.ts'
+import type { CardPlace, MachineContext } from './context.ts'
 import type { SimEnclosureDescription, SimGpuDescription, SimMachineDescription } from './descriptions.ts'
 import { Box } from './enclosure.ts'
-import type { SimEnclosure } from './enclosure.ts'
 import { pathOf } from './link.ts'
 import { HostPortList } from './ports.ts'
 import type { Random } from './random.ts'
+import type { SimCard } from './sim-card.ts'
+import type { SimEnclosure } from './sim-enclosure.ts'
 
 /** The simulated machine: what is in it, and hands for all of it. Everything happens at once unless `timing` says else. */
 export interface SimMachine {

@@ -23,7 +23,8 @@ export interface SimKernelCost {
  * What `OpenTarget.handle` is on a simulated target. Calls are carried out in order: a read sees everything issued
  * before it and nothing issued after, and does not hold up kernels. When the device is lost, every pending call rejects
  * with `EGPU_DEVICE_LOST`, later calls too, and the memory is gone, views that a kernel kept included. On a wedged
- * device calls never settle, except through their signal. After `close()` calls reject with `EGPU_CLOSED`.
+ * device calls never settle, except through their signal, until the target is closed. After `close()` calls reject with
+ * `EGPU_CLOSED`, on a lost device still with `EGPU_DEVICE_LOST`.
  */
 export interface SimGpu {
   readonly memory: { readonly totalBytes: number; readonly usedBytes: number }

@@ -1,0 +1,44 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { procOf, treeOf } from './build.ts'
+import * as amd from './cases/amd.ts'
+import * as aorus from './cases/aorus.ts'
+import * as discrete from './cases/discrete.ts'
+import type { Machine } from './machine.ts'
+import { writeTree } from './tree.ts'
+
+/** Every recorded machine, in the order of the cases. */
+export const machines: readonly Machine[] = [aorus, discrete, amd]
+  .flatMap((file) => Object.values<Machine | string>(file))
+  .filter((value) => typeof value === 'object')
+  .sort((one, other) => (one.case ?? 1000) - (other.case ?? 1000))
+
+export function machineNamed(name: string): Machine {
+  const found = machines.find((machine) => machine.name === name || String(machine.case) === name)
+  if (found === undefined)
+    throw new TypeError(`no machine ${name}; there are: ${machines.map((one) => one.name).join(', ')}`)
+  return found
+}
+
+/** A machine on disk. Hand `sysfsRoot` and `procRoot` to `linuxDriver`, or `sysfsRoot` to `egpu list --sysfs-root`. */
+export interface BuiltMachine extends Disposable {
+  readonly sysfsRoot: string
+  readonly procRoot: string
+}
+
+/** Builds a machine in `directory`, by default a temporary one that disposing removes. */
+export function buildMachine(machine: Machine, directory?: string): BuiltMachine {
+  const root = directory ?? mkdtempSync(join(tmpdir(), `egpu-${machine.name}-`))
+  const sysfsRoot = join(root, 'sys')
+  const procRoot = join(root, 'proc')
+  writeTree(treeOf(machine), sysfsRoot)
+  writeTree(procOf(machine), procRoot)
+  return {
+    sysfsRoot,
+    procRoot,
+    [Symbol.dispose]: () => {
+      if (directory === undefined) rmSync(root, { recursive: true, force: true })
+    },
+  }
+}

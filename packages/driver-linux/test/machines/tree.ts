@@ -1,0 +1,84 @@
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { attributes } from '../../src/sysfs/attributes.ts'
+import type { Sysfs, Unreadable } from '../../src/sysfs/sysfs.ts'
+
+/**
+ * An attribute the kernel refuses to give out (EINVAL). A file cannot do that, so on disk it becomes a directory, whose
+ * reading fails with EISDIR: the reader takes both for the same.
+ */
+export const unreadable: unique symbol = Symbol('unreadable')
+
+/** One entry of a sysfs tree: an attribute's text, an attribute that cannot be read, or a symbolic link. */
+export type Entry = string | typeof unreadable | { readonly to: string }
+
+/** A sysfs tree as data: paths from its root, in no order. Directories are implied. */
+export type Tree = ReadonlyMap<string, Entry>
+
+/** Makes the tree real below `root`. */
+export function writeTree(tree: Tree, root: string): void {
+  mkdirSync(root, { recursive: true })
+  for (const [path, entry] of tree) {
+    const file = join(root, path)
+    mkdirSync(dirname(file), { recursive: true })
+    if (entry === unreadable) mkdirSync(file, { recursive: true })
+    else if (typeof entry === 'string') writeFileSync(file, entry)
+    else symlinkSync(entry.to, file)
+  }
+}
+
+/** The same tree as a reader, without a disk: for fuzzing, and for counting what is opened. */
+export function memorySysfs(tree: Tree, onOpen: (path: string) => void = () => {}): Sysfs {
+  const children = new Map<string, Set<string>>()
+  for (const path of tree.keys()) {
+    const segments = path.split('/')
+    for (let length = 1; length <= segments.length; length += 1) {
+      const parent = segments.slice(0, length - 1).join('/')
+      let names = children.get(parent)
+      if (names === undefined) children.set(parent, (names = new Set()))
+      names.add(segments[length - 1] as string)
+    }
+  }
+  const resolve = (path: string): string | undefined => {
+    let done: string[] = []
+    const open = path.split('/').filter((segment) => segment !== '')
+    for (let follows = 0; open.length > 0;) {
+      const segment = open.shift() as string
+      if (segment === '..') done.pop()
+      else if (segment !== '.') {
+        const entry = tree.get([...done, segment].join('/'))
+        if (typeof entry === 'object') {
+          if ((follows += 1) > 40) return undefined
+          const target = entry.to.split('/').filter((part) => part !== '')
+          if (entry.to.startsWith('/')) done = []
+          open.unshift(...target)
+        } else done.push(segment)
+      }
+    }
+    return done.join('/')
+  }
+  const read = (directory: string, attribute: string): string | Unreadable => {
+    onOpen(`${directory}/${attribute}`)
+    const path = resolve(`${directory}/${attribute}`)
+    if (path === undefined) return { error: 'ELOOP' }
+    const entry = tree.get(path)
+    if (typeof entry === 'string') return entry.slice(0, 4096).trimEnd()
+    return { error: entry === unreadable ? 'EINVAL' : children.has(path) ? 'EISDIR' : 'ENOENT' }
+  }
+  return {
+    read,
+    list(directory) {
+      const path = resolve(directory)
+      return path === undefined ? [] : [...(children.get(path) ?? [])].sort()
+    },
+    link(path) {
+      const cut = path.lastIndexOf('/')
+      const parent = resolve(path.slice(0, Math.max(cut, 0)))
+      const entry = parent === undefined ? undefined : tree.get(`${parent}/${path.slice(cut + 1)}`)
+      return typeof entry === 'object' ? entry.to : undefined
+    },
+  }
+}
+
+/** Every attribute name the reader may open, to check what it did. */
+export const allowedAttributes: ReadonlySet<string> = new Set(Object.keys(attributes))

@@ -1,20 +1,19 @@
-import { stripVTControlCharacters } from 'node:util'
+import stripAnsi from 'strip-ansi'
 
 /**
  * Text from outside (a peer's host name, a box's product name) made safe for a terminal: escape sequences and control
  * characters are removed.
  */
 export function plain(text: string): string {
-  return stripVTControlCharacters(text).replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, '')
+  return stripAnsi(text).replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, '')
 }
 
-/** Breaks text at spaces so that no line is longer than `width`, each line after the first behind `indent`. */
+/** Breaks text at spaces into lines of at most `width`, each line after the first behind `indent`. */
 export function wrap(text: string, width: number, indent: string): string {
   const lines: string[] = []
   let line = ''
   for (const word of text.split(' ')) {
-    const room = lines.length === 0 ? width : width - indent.length
-    if (line !== '' && line.length + 1 + word.length > room) {
+    if (line !== '' && line.length + 1 + word.length > width) {
       lines.push(line)
       line = word
     } else line = line === '' ? word : `${line} ${word}`

@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest'
+import { runCli } from '../src/cli.ts'
+import { plain, wrap } from '../src/output/text.ts'
+import { recordingTerminal } from './recording-terminal.ts'
+
+describe('the command line', () => {
+  it('answers a typing error with the command that was meant and exit code 2', async () => {
+    const terminal = recordingTerminal()
+    expect(await runCli(['lst'], terminal)).toBe(2)
+    expect(terminal.notes.join('\n')).toContain('Did you mean list?')
+  })
+
+  it.each([
+    ['--seed', '0'],
+    ['--size', 'big'],
+    ['--steps', '1.5'],
+  ])('refuses demo %s %s', async (option, value) => {
+    const terminal = recordingTerminal()
+    expect(await runCli(['demo', option, value], terminal)).toBe(2)
+    expect(terminal.notes.join('\n')).toContain(option)
+  })
+
+  it('prints its version and its help as results', async () => {
+    const version = recordingTerminal()
+    expect(await runCli(['--version'], version)).toBe(0)
+    expect(version.out.join('')).toMatch(/^\d+\.\d+\.\d+$/)
+    const help = recordingTerminal()
+    expect(await runCli(['--help'], help)).toBe(0)
+    expect(help.out.join('\n')).toMatch(/list[\s\S]*watch[\s\S]*demo/)
+  })
+})
+
+describe('text from outside', () => {
+  it.each([
+    ['\u001B[31mred\u001B[0m', 'red'],
+    ['\u001B]0;new title\u0007peer', 'peer'],
+    ['two\nlines\r', 'twolines'],
+    ['\u202Egnp.exe', 'gnp.exe'],
+    ['Ünïcode 箱', 'Ünïcode 箱'],
+  ])('%j is shown as %j', (hostile, shown) => {
+    expect(plain(hostile)).toBe(shown)
+  })
+
+  it('is broken at spaces only', () => {
+    expect(wrap('one two three', 7, '> ')).toBe('one two\n> three')
+    expect(wrap('unbreakable', 4, '> ')).toBe('unbreakable')
+  })
+})

@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { buildMachine, machineNamed } from '../../driver-linux/test/machines/index.ts'
+import { runCli } from '../src/cli.ts'
+import { recordingTerminal } from './recording-terminal.ts'
+
+interface Listing {
+  readonly machine: { readonly platform: string; readonly recordedAt?: string }
+  readonly devices: readonly { readonly verdict: { readonly conclusion: string }; readonly enclosureName?: string }[]
+  readonly enclosures: readonly { readonly name?: string }[]
+  readonly findings: readonly { readonly code: string }[]
+}
+
+async function listJson(name: string): Promise<Listing> {
+  using machine = buildMachine(machineNamed(name))
+  const terminal = recordingTerminal()
+  expect(await runCli(['list', '--json', '--sysfs-root', machine.sysfsRoot], terminal)).toBe(0)
+  expect(terminal.out).toHaveLength(1)
+  return JSON.parse(terminal.out[0] as string) as Listing
+}
+
+describe('egpu list', () => {
+  it('prints every GPU of a recorded machine as JSON, external or not', async () => {
+    const { machine, devices, enclosures, findings } = await listJson('1')
+    expect(machine.platform).toBe(process.platform)
+    expect(devices.map(({ verdict }) => verdict.conclusion).sort()).toEqual(['external', 'internal'])
+    expect(devices.find(({ verdict }) => verdict.conclusion === 'external')?.enclosureName).toContain('AORUS')
+    expect(enclosures).toHaveLength(1)
+    expect(findings.map(({ code }) => code)).toContain('no-driver')
+  })
+
+  it('shows a connected enclosure that has no GPU, and what to do', async () => {
+    using machine = buildMachine(machineNamed('5'))
+    const terminal = recordingTerminal()
+    expect(await runCli(['list', '--sysfs-root', machine.sysfsRoot], terminal)).toBe(0)
+    const text = terminal.out.join('\n')
+    expect(text).toContain('0 external')
+    expect(text).toContain('not authorized')
+    expect(text).toContain('enclosure-unauthorized')
+  })
+
+  it.each([40, 80, 200])('keeps the explanations within %i columns', async (columns) => {
+    using machine = buildMachine(machineNamed('8'))
+    const terminal = recordingTerminal({ columns })
+    await runCli(['list', '--sysfs-root', machine.sysfsRoot], terminal)
+    const rows = terminal.out.flatMap((row) => row.split('\n')).filter((row) => row.startsWith('  '))
+    const tooLong = rows.filter(
+      (row) => row.length > columns && row.trim().includes(' '.repeat(1)) && !/\S{30}/.test(row),
+    )
+    expect(tooLong).toEqual([])
+  })
+
+  it('says which directory is no recorded machine', async () => {
+    const terminal = recordingTerminal()
+    expect(await runCli(['list', '--sysfs-root', '/nonexistent'], terminal)).toBe(1)
+    expect(terminal.notes.join('\n')).toMatch(/\/nonexistent.*EGPU_DRIVER_UNAVAILABLE/s)
+  })
+})

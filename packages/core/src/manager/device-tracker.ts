@@ -86,15 +86,29 @@ export class DeviceTracker {
         this.remove(source, arrival.slot, false, 'another card answers in its place')
       }
     }
+    const touched = this.#fuser.observe(arrivals)
     for (const { source, arrival } of arrivals) {
       const { stage } = arrival.observation
-      const device = this.#fuser.sighting(source.name, arrival.slot)?.device
-      if (stage === 'ready' || stage === 'present') device?.deaths.delete(source.name)
+      if (stage !== 'ready' && stage !== 'present') continue
+      this.#fuser.sighting(source.name, arrival.slot)?.device?.deaths.delete(source.name)
     }
-    for (const device of this.#fuser.observe(arrivals)) {
+    for (const device of touched) {
       const spokeUp = arrivals.some(({ source }) => source.name === device.leavingBy)
       this.#refresh(device, afresh && spokeUp)
     }
+  }
+
+  /** The same for a single observation; the short way for one about a device that is known and stays who it is. */
+  observeOne(source: Source, slot: string, observation: DeviceObservation): void {
+    const device = this.#fuser.update(source.name, slot, observation)
+    if (device === undefined) {
+      this.observe([{ source, arrival: { slot, observation } }], false)
+      return
+    }
+    if (device.deaths.size > 0 && (observation.stage === 'ready' || observation.stage === 'present')) {
+      device.deaths.delete(source.name)
+    }
+    this.#refresh(device, false)
   }
 
   leave(source: Source, slot: string, reason: string): void {
@@ -215,7 +229,8 @@ export class DeviceTracker {
   #setFacts(device: TrackedDevice): Facts {
     const merged = mergeSightings(device.sightings)
     const verdict = this.#overrides.length === 0 ? merged.verdict : applyOverrides(this.#overrides, device.id, merged)
-    const facts = { ...merged, verdict, stage: stageAfterDeaths(merged.stage, device) }
+    const stage = stageAfterDeaths(merged.stage, device)
+    const facts = verdict === merged.verdict && stage === merged.stage ? merged : { ...merged, verdict, stage }
     if (facts.enclosureId !== device.facts?.enclosureId) this.#moveToEnclosure(device, facts.enclosureId)
     device.facts = facts
     this.#invalidate(device)
@@ -354,11 +369,6 @@ export class DeviceTracker {
   #invalidate(device: TrackedDevice): void {
     device.snapshot = undefined
     this.#list = undefined
-  }
-
-  /** For one observation at a time, without the lists. */
-  observeOne(source: Source, slot: string, observation: DeviceObservation): void {
-    this.observe([{ source, arrival: { slot, observation } }], false)
   }
 }
 

@@ -30,8 +30,11 @@ export class EventHub {
     return false
   }
 
+  /** Stamps the event itself, so it has to be one that was made for this. */
   emit(event: UnstampedEvent): void {
-    this.#deliver({ ...event, atMs: this.#clock.now() })
+    const stamped = event as UnstampedEvent & { atMs: number }
+    stamped.atMs = this.#clock.now()
+    this.#deliver(stamped)
   }
 
   on<T extends EGpuEventType>(type: T, listener: (event: EGpuEvent<T>) => unknown): () => void {

@@ -218,7 +218,7 @@ export class EGpuManager implements AsyncDisposable {
   report(event: UnstampedEvent): void {
     this.#assertOpen()
     this.#migrations.note(event)
-    this.#hub.emit(event)
+    this.#hub.emit({ ...event })
   }
 
   /**

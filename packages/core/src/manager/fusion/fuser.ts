@@ -2,6 +2,7 @@ import type { DeviceObservation } from '../../driver/observation.ts'
 import type { DeviceIdentity, GpuDescription } from '../../types/device.ts'
 import { idBasis, idText } from './device-id.ts'
 import { conflict, swapped, traitsOf } from './identity.ts'
+import type { Traits } from './identity.ts'
 import { SightingIndex, fits, returnKeys } from './sighting-index.ts'
 import { TrackedDevice } from './tracked-device.ts'
 import type { Sighting, Source } from './tracked-device.ts'
@@ -59,6 +60,14 @@ export class Fuser {
     return swapped(known.traits, traitsOf(observation))
   }
 
+  /** The device, if the observation is about one that is here and does not change who it is; else nothing is done. */
+  update(driver: string, slot: string, observation: DeviceObservation): TrackedDevice | undefined {
+    const known = this.sighting(driver, slot)
+    if (known?.device === undefined || !sameIdentity(known.observation, observation)) return undefined
+    known.observation = observation
+    return known.device
+  }
+
   /** What arrived together is judged together, so that the order within a list decides nothing. */
   observe(arrivals: readonly { readonly source: Source; readonly arrival: Arrival }[]): TrackedDevice[] {
     const touched = new Set<TrackedDevice>()
@@ -83,7 +92,7 @@ export class Fuser {
     this.#formerSlots.add(ownKey(source.name, slot))
     sighting.echoOf?.echoes.delete(sighting)
     if (device === undefined) return undefined
-    const remembered = device.sightings.map(({ traits }) => traits)
+    const remembered = device.sightings.map((one) => ({ driver: one.source.name, traits: one.traits }))
     const keys = device.sightings.map((one) => ownKey(one.source.name, one.slot))
     this.#index.delete(sighting)
     device.drop(sighting)
@@ -197,7 +206,8 @@ export class Fuser {
     device.present = false
     device.remembered = remembered
     this.#present.delete(device)
-    device.departedUnder = [...remembered.flatMap(returnKeys), ...ownKeys, ...remembered.flatMap(cardKeys)]
+    const traits = remembered.map((one) => one.traits)
+    device.departedUnder = [...traits.flatMap(returnKeys), ...ownKeys, ...traits.flatMap(cardKeys)]
     for (const key of device.departedUnder) {
       let devices = this.#departed.get(key)
       if (devices === undefined) this.#departed.set(key, (devices = new Set()))
@@ -224,8 +234,7 @@ export class Fuser {
   #departedUnder(key: string, sighting: Sighting): TrackedDevice | undefined {
     let found: TrackedDevice | undefined
     for (const device of this.#departed.get(key) ?? []) {
-      if (device.present || device.remembered.some((traits) => conflict(traits, sighting.traits, 'another-moment')))
-        continue
+      if (device.present || !mayBe(device, sighting)) continue
       if (found === undefined || device.id < found.id) found = device
     }
     return found
@@ -249,10 +258,19 @@ export class Fuser {
 
 const ownKey = (driver: string, slot: string): string => `own/${driver}/${slot}`
 
-function cardKeys({ ids, uuid, serial, name }: TrackedDevice['remembered'][number]): string[] {
+function cardKeys({ ids, uuid, serial, name }: Traits): string[] {
   if (uuid !== undefined || serial !== undefined) return []
   const card = ids.board ?? ids.model ?? name
   return card === undefined ? [] : [`card/${card}`]
+}
+
+/** Two serials tell two cards apart only where one driver read both. */
+function mayBe(device: TrackedDevice, { source, traits }: Sighting): boolean {
+  return device.remembered.every(
+    (then) =>
+      !conflict(then.traits, traits, 'another-moment') &&
+      (then.driver !== source.name || (then.traits.serial ?? traits.serial) === (traits.serial ?? then.traits.serial)),
+  )
 }
 
 const knowsBus = (device: TrackedDevice): boolean => device.sightings.some(({ source }) => source.authority)
@@ -266,33 +284,34 @@ function byTrustThenSlot(a: Sighting, b: Sighting): number {
 /** Whether nothing changed that decides who it is. Most events are about something else, so this comes first. */
 function sameIdentity(a: DeviceObservation, b: DeviceObservation): boolean {
   return (
-    (a.identity === b.identity || sameFields(a.identity, b.identity, identityFields)) &&
-    (a.gpu === b.gpu || sameFields(a.gpu, b.gpu, gpuFields))
+    (a.identity === b.identity || sameIdentityFields(a.identity, b.identity)) &&
+    (a.gpu === b.gpu || sameGpuFields(a.gpu, b.gpu))
   )
 }
 
-function sameFields<T>(a: T, b: T, fields: readonly (keyof T)[]): boolean {
-  return fields.every((field) => a[field] === b[field])
+function sameIdentityFields(a: DeviceIdentity, b: DeviceIdentity): boolean {
+  return (
+    a.pciAddress === b.pciAddress &&
+    a.uuid === b.uuid &&
+    a.serial === b.serial &&
+    a.registryEntryId === b.registryEntryId &&
+    a.vendorId === b.vendorId &&
+    a.deviceId === b.deviceId &&
+    a.subsystemVendorId === b.subsystemVendorId &&
+    a.subsystemDeviceId === b.subsystemDeviceId &&
+    a.enclosureUid === b.enclosureUid &&
+    a.enclosureSlot === b.enclosureSlot &&
+    a.adapterName === b.adapterName
+  )
 }
 
-const identityFields: readonly (keyof DeviceIdentity)[] = [
-  'uuid',
-  'serial',
-  'pciAddress',
-  'registryEntryId',
-  'vendorId',
-  'deviceId',
-  'subsystemVendorId',
-  'subsystemDeviceId',
-  'enclosureUid',
-  'enclosureSlot',
-  'adapterName',
-]
-const gpuFields: readonly (keyof GpuDescription)[] = [
-  'name',
-  'vendor',
-  'vendorId',
-  'deviceId',
-  'subsystemVendorId',
-  'subsystemDeviceId',
-]
+function sameGpuFields(a: GpuDescription, b: GpuDescription): boolean {
+  return (
+    a.name === b.name &&
+    a.vendor === b.vendor &&
+    a.vendorId === b.vendorId &&
+    a.deviceId === b.deviceId &&
+    a.subsystemVendorId === b.subsystemVendorId &&
+    a.subsystemDeviceId === b.subsystemDeviceId
+  )
+}

@@ -38,7 +38,7 @@ export class TrackedDevice {
   /** What other drivers still list after it left. */
   readonly echoes: Set<Sighting> = new Set()
   /** What it could be recognised by when it left. */
-  remembered: readonly Traits[] = []
+  remembered: readonly { readonly driver: string; readonly traits: Traits }[] = []
   /** The keys it waits under to be recognised. */
   departedUnder: readonly string[] = []
   present: boolean = false

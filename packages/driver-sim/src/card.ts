@@ -96,7 +96,7 @@ export class Card implements SimCard, TargetHost {
   /** Something about it changed: tells everybody who watches. */
   changed(): void {
     this.#observation = undefined
-    if (this.listed) this.#machine.emit({ type: 'device-observed', device: this.observe() })
+    if (this.listed && this.#machine.watched) this.#machine.emit({ type: 'device-observed', device: this.observe() })
   }
 
   announceLeaving(reason: string): void {

@@ -10,6 +10,8 @@ export interface MachineContext {
   readonly random: Random
   readonly timing: SimTiming
   readonly ambientCelsius: number
+  /** Whether anybody would hear an event; looking at ten thousand cards for nobody takes a second. */
+  readonly watched: boolean
   emit(event: DriverEvent): void
   /** A PCI address that no device has now and none had just before. */
   nextPciAddress(): string

@@ -1,5 +1,5 @@
 import { ThunderboltSpeed } from '@egpu/core'
-import type { Clock, Finding, RuntimeKind } from '@egpu/core'
+import type { Clock, Finding, RuntimeKind, Verdict } from '@egpu/core'
 import type { DriverEvent, DriverSnapshot } from '@egpu/core/driver'
 import { Card } from './card.ts'
 import type { CardPlace, MachineContext } from './context.ts'
@@ -65,7 +65,11 @@ export class Machine implements SimMachine {
     this.#ports = new HostPortList(description.hostSpeed ?? ThunderboltSpeed.TB4)
     let plugs = 0
     let pids = 1000
+    const { watchers } = this
     this.#context = {
+      get watched() {
+        return watchers.size > 0
+      },
       driverName,
       clock,
       random,
@@ -178,6 +182,12 @@ function unauthorized(box: Box): Finding {
   } as const)
 }
 
+const builtIn: Verdict = Object.freeze({
+  conclusion: 'internal',
+  confidence: 1,
+  evidence: Object.freeze([Object.freeze({ signal: 'soldered-slot', value: true, weight: 1, points: 'internal' })]),
+} as const)
+
 function internalPlace({ lanes = 16, gtPerSecond = 16 }: SimGpuDescription): CardPlace {
   return {
     external: false,
@@ -186,11 +196,7 @@ function internalPlace({ lanes = 16, gtPerSecond = 16 }: SimGpuDescription): Car
     surroundings: () => ({}),
     link: (pciAddress) => pathOf(pciAddress, { lanes, gtPerSecond }, { lanes, gtPerSecond }),
     linkRatio: () => 1,
-    verdict: () => ({
-      conclusion: 'internal',
-      confidence: 1,
-      evidence: [{ signal: 'soldered-slot', value: true, weight: 1, points: 'internal' }],
-    }),
+    verdict: () => builtIn,
   }
 }
 

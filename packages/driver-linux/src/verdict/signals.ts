@@ -123,10 +123,9 @@ const narrowLink: Signal = (subject) => {
   const { gpu, topology } = subject
   if (!isPortable(topology) || subject.tunnel !== undefined) return undefined
   const card = cardTop(topology, gpu)
-  const link = card.details?.link
-  const lanes = link?.lanes
-  const maxLanes = Math.max(link?.maxLanes ?? 0, gpu.details?.link?.maxLanes ?? 0)
-  if (lanes === undefined || lanes > 4 || maxLanes < 16) return undefined
+  const lanes = card.details?.link?.lanes
+  const maxLanes = card.details?.link?.maxLanes
+  if (lanes === undefined || lanes > 4 || maxLanes === undefined || maxLanes < 16) return undefined
   return {
     signal: 'narrow-link-on-portable',
     value: `x${lanes} of x${maxLanes}`,

@@ -4,14 +4,19 @@ import { join } from 'node:path'
 import { procOf, treeOf } from './build.ts'
 import * as amd from './cases/amd.ts'
 import * as aorus from './cases/aorus.ts'
+import * as chains from './cases/chains.ts'
+import * as diagnoses from './cases/diagnoses.ts'
 import * as discrete from './cases/discrete.ts'
+import * as intel from './cases/intel.ts'
+import * as negative from './cases/negative.ts'
+import * as notThunderbolt from './cases/not-thunderbolt.ts'
 import type { Machine } from './machine.ts'
 import { writeTree } from './tree.ts'
 
 /** Every recorded machine, in the order of the cases. */
-export const machines: readonly Machine[] = [aorus, discrete, amd]
-  .flatMap((file) => Object.values<Machine | string>(file))
-  .filter((value) => typeof value === 'object')
+export const machines: readonly Machine[] = [negative, aorus, discrete, amd, intel, chains, notThunderbolt, diagnoses]
+  .flatMap((file) => Object.values<unknown>(file))
+  .filter((value): value is Machine => typeof value === 'object')
   .sort((one, other) => (one.case ?? 1000) - (other.case ?? 1000))
 
 export function machineNamed(name: string): Machine {

@@ -56,8 +56,9 @@ export interface PciNode {
 }
 
 export interface LinkNode {
-  readonly speed?: string | 'unreadable' | undefined
-  readonly width?: string | 'unreadable' | undefined
+  /** As printed, or `unreadable`. */
+  readonly speed?: string | undefined
+  readonly width?: string | undefined
   readonly maxSpeed?: string | undefined
   readonly maxWidth?: string | undefined
 }

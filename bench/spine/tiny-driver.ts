@@ -2,7 +2,9 @@ import { EventQueue } from '@egpu/core/driver'
 import type { DeviceObservation, DriverEvent, DriverSnapshot, EGpuDriver } from '@egpu/core/driver'
 
 /** The least a driver can be: what is measured with it is core's own work. */
-export function tinyDriver(devices: readonly DeviceObservation[]): EGpuDriver & { push(event: DriverEvent): void } {
+export function tinyDriver(
+  devices: readonly DeviceObservation[],
+): EGpuDriver & { readonly push: (event: DriverEvent) => void } {
   const snapshot: DriverSnapshot = { devices, enclosures: [], findings: [] }
   const queues = new Set<EventQueue<DriverEvent>>()
   const close = (): Promise<void> => {

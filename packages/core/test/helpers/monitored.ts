@@ -9,7 +9,7 @@ import { ManualClock } from './manual-clock.ts'
 export async function monitored(
   drivers: readonly EGpuDriver[],
   options: Partial<EGpuManagerOptions> & { readonly healthIntervalMs?: number } = {},
-): Promise<{ manager: EGpuManager; clock: ManualClock; told: EGpuEvent[]; types(): string[] }> {
+): Promise<{ manager: EGpuManager; clock: ManualClock; told: EGpuEvent[]; readonly types: () => string[] }> {
   const clock = new ManualClock()
   const { healthIntervalMs = 0, ...rest } = options
   const manager = await EGpuManager.create({ drivers, clock, ...rest })

@@ -6,12 +6,12 @@ import type { AbortOptions } from '../../src/abort.ts'
 
 /** A driver whose machine is whatever the test says. It keeps the contract unless the test overrides a part. */
 export class ScriptedDriver implements EGpuDriver {
-  readonly specVersion = 1
+  readonly specVersion = 1 as const
   readonly name: string
   readonly capabilities: DriverCapabilities
   snapshot: DriverSnapshot
-  closed = 0
-  readonly queues = new Set<EventQueue<DriverEvent>>()
+  closed: number = 0
+  readonly queues: Set<EventQueue<DriverEvent>> = new Set()
 
   constructor(
     name = 'bus',

@@ -16,8 +16,7 @@ describe('drivers that no manager can work with', () => {
     [undefined, /speaks version undefined .* upgrade the driver/],
   ])('refuses contract version %s with what to upgrade', async (specVersion, message) => {
     const driver = Object.assign(new ScriptedDriver(), { specVersion }) as unknown as EGpuDriver
-    const refusal = expect(EGpuManager.create({ drivers: [driver] })).rejects
-    await refusal.toMatchObject({
+    await expect(EGpuManager.create({ drivers: [driver] })).rejects.toMatchObject({
       code: 'EGPU_DRIVER_SPEC_VERSION',
       driver: 'bus',
       message: expect.stringMatching(message),

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { healthComponents, levelOf, scoreHealth } from '../../src/registry/health-score.ts'
 import { HealthTracker } from '../../src/registry/health-tracker.ts'

@@ -108,6 +108,7 @@ export class Fuser {
       slot,
       observation,
       traits: traitsOf(observation),
+      shown: undefined,
       device: undefined,
       echoOf: undefined,
     }

@@ -38,7 +38,7 @@ export function mergeSightings(sightings: readonly Sighting[]): Facts {
     identity,
     gpu: withVendor({ ...gpu, name: voices.name, memoryBytes: voices.memoryBytes }, identity),
     verdict: fuseVerdicts(seen.flatMap(({ verdict }) => (verdict === undefined ? [] : [verdict]))),
-    sources: Object.freeze(sightings.map(sourceOf)),
+    sources: sightings.map(sourceOf),
   }
 }
 
@@ -59,7 +59,7 @@ function factsOfOne(sighting: Sighting): Facts {
     displayIds: seen.displayIds,
     kernelDriver: seen.kernelDriver,
     appleSilicon: seen.appleSilicon,
-    sources: Object.freeze([sourceOf(sighting)]),
+    sources: [sourceOf(sighting)],
   }
 }
 
@@ -68,8 +68,14 @@ function stageOf(seen: readonly DeviceObservation[]): DeviceObservation['stage']
   return 'present'
 }
 
-function sourceOf({ source, observation }: Sighting): DeviceSource {
-  return { driver: source.name, key: observation.key, identity: observation.identity }
+function sourceOf(sighting: Sighting): DeviceSource {
+  const { source, observation, shown } = sighting
+  if (shown?.identity === observation.identity) return shown
+  return (sighting.shown = Object.freeze({
+    driver: source.name,
+    key: observation.key,
+    identity: observation.identity,
+  }))
 }
 
 function withVendor(gpu: GpuDescription, identity: DeviceIdentity): GpuDescription {

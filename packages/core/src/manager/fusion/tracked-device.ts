@@ -1,6 +1,6 @@
 import type { DeviceObservation } from '../../driver/observation.ts'
 import type { HealthTracker } from '../../registry/health-tracker.ts'
-import type { EGpuDevice } from '../../types/device.ts'
+import type { DeviceSource, EGpuDevice } from '../../types/device.ts'
 import type { Traits } from './identity.ts'
 import type { Facts } from './merge.ts'
 
@@ -23,6 +23,8 @@ export interface Sighting {
   readonly slot: string
   observation: DeviceObservation
   traits: Traits
+  /** What `device.sources` shows of it, kept while its identity is the same object. */
+  shown: DeviceSource | undefined
   /** The device it belongs to; `undefined` while it is an echo. */
   device: TrackedDevice | undefined
   /** The device that has left while this driver still lists it. */

@@ -1,0 +1,106 @@
+import type { Clock } from '@egpu/core'
+import type { Libraries, Pointer } from '../native/libraries.d.ts'
+import type { RegistryChange, RegistryWatch, WaitOptions } from '../registry/source.ts'
+import { kernelRefused } from './registry.ts'
+
+/** `IOServiceUserNotification` in xnu keeps this many objects and drops the rest. */
+const kernelKeeps = 1024
+
+export interface PollOptions {
+  readonly clock: Clock
+  readonly intervalMs: number
+}
+
+/**
+ * Subscribes at the kernel and asks it every so often what came and went. A notification collects its objects whether
+ * or not anybody listens to its port (xnu, `IOUserClient.cpp`), so nothing is lost between two looks, and there is no
+ * callback, run loop or thread that could crash or hang.
+ */
+export class PollWatch implements RegistryWatch {
+  readonly #libraries: Libraries
+  readonly #options: PollOptions
+  readonly #port: Pointer
+  readonly #callback: bigint
+  readonly #published: number[] = []
+  readonly #terminated: number[] = []
+  readonly #id = new BigUint64Array(1)
+  #open = true
+
+  constructor(libraries: Libraries, classNames: readonly string[], options: PollOptions) {
+    this.#libraries = libraries
+    this.#options = options
+    this.#port = libraries.IONotificationPortCreate(0)
+    // IOKit calls it without looking should anybody ever service the port, so it must not be NULL.
+    this.#callback = libraries.registerMatchingCallback(() => {})
+    try {
+      for (const className of classNames) {
+        // FirstPublish, not FirstMatch: that one waits until a driver was found, and for an undriven GPU may be late.
+        this.#published.push(this.#subscribe('IOServiceFirstPublish', className))
+        this.#terminated.push(this.#subscribe('IOServiceTerminate', className))
+      }
+    } catch (error) {
+      this.#close()
+      throw error
+    }
+    // What is there already is not news.
+    this.#drain()
+  }
+
+  async next({ signal, timeoutMs }: WaitOptions): Promise<RegistryChange> {
+    const { clock, intervalMs } = this.#options
+    const end = clock.now() + timeoutMs
+    for (;;) {
+      signal.throwIfAborted()
+      const change = this.#drain()
+      const leftMs = end - clock.now()
+      if (leftMs <= 0 || change.overflowed || change.added.length + change.removed.length > 0) return change
+      await clock.sleep(Math.min(intervalMs, leftMs), { signal })
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#close()
+  }
+
+  #drain(): RegistryChange {
+    if (!this.#open) return { added: [], removed: [], overflowed: false }
+    const added = this.#published.map((iterator) => this.#take(iterator))
+    const removed = this.#terminated.map((iterator) => this.#take(iterator))
+    const overflowed = [...added, ...removed].some((ids) => ids.length >= kernelKeeps)
+    return { added: added.flat(), removed: removed.flat(), overflowed }
+  }
+
+  /** Only the id of what has gone can be relied on, so that is all that is asked for. */
+  #take(iterator: number): bigint[] {
+    const ids: bigint[] = []
+    const libraries = this.#libraries
+    for (let entry = libraries.IOIteratorNext(iterator); entry !== 0; entry = libraries.IOIteratorNext(iterator)) {
+      if (libraries.IORegistryEntryGetRegistryEntryID(entry, this.#id) === 0) ids.push(this.#id[0] as bigint)
+      libraries.IOObjectRelease(entry)
+    }
+    return ids
+  }
+
+  #subscribe(type: string, className: string): number {
+    const out = new Uint32Array(1)
+    const matching = this.#libraries.IOServiceMatching(className)
+    const result = this.#libraries.IOServiceAddMatchingNotification(
+      this.#port,
+      type,
+      matching,
+      this.#callback,
+      null,
+      out,
+    )
+    if (result !== 0) throw kernelRefused(`IOServiceAddMatchingNotification(${type}, ${className})`, result)
+    return out[0] as number
+  }
+
+  #close(): void {
+    if (!this.#open) return
+    this.#open = false
+    for (const iterator of [...this.#published, ...this.#terminated]) this.#libraries.IOObjectRelease(iterator)
+    this.#libraries.IONotificationPortDestroy(this.#port)
+    this.#libraries.unregisterCallback(this.#callback)
+  }
+}

@@ -54,16 +54,21 @@ export function surveyOf(topology: Topology, { overrides = [], hints = {} }: Sur
   return { topology, gpus, enclosures: enclosuresOf(topology) }
 }
 
-function placeOf(
-  { gpu, join }: JoinedGpu,
-  hints: JoinHints,
-): Pick<SurveyedGpu, 'enclosureUid' | 'enclosureId' | 'port'> {
+type Place = Pick<SurveyedGpu, 'enclosureUid' | 'enclosureId' | 'port' | 'slot'>
+
+function placeOf({ gpu, join, slot }: JoinedGpu, hints: JoinHints): Place {
   const { router } = join
   if (router !== undefined) {
-    return { enclosureUid: router.uniqueId, enclosureId: enclosureIdOf(router), port: portOf(router) }
+    return { enclosureUid: router.uniqueId, enclosureId: enclosureIdOf(router), port: portOf(router), slot }
   }
   const remembered = join.candidates.length === 0 ? hints.remembered?.get(gpu.address) : undefined
-  return { enclosureUid: remembered?.uniqueId, enclosureId: remembered?.uniqueId, port: remembered?.port }
+  if (remembered === undefined) return {}
+  return {
+    enclosureUid: remembered.uniqueId,
+    enclosureId: remembered.uniqueId,
+    port: remembered.port,
+    slot: remembered.slot,
+  }
 }
 
 /** GPUs that go when this router goes: those in its box and in every box chained behind it. */

@@ -11,4 +11,5 @@ export interface JoinHints {
 export interface RememberedRouter {
   readonly uniqueId: string
   readonly port: string
+  readonly slot?: number | undefined
 }

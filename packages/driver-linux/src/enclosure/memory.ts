@@ -17,11 +17,11 @@ export class JoinMemory {
   /** Takes in what was found now and forgets GPUs that are gone, or whose address holds another card. */
   keep(joined: readonly JoinedGpu[]): void {
     const next = new Map<string, RememberedRouter & { readonly ids: string }>()
-    for (const { gpu, join } of joined) {
+    for (const { gpu, join, slot } of joined) {
       const ids = `${gpu.vendorId}:${gpu.deviceId}:${gpu.subsystemVendorId}:${gpu.subsystemDeviceId}`
       const before = this.#routers.get(gpu.address)
       if (join.router?.uniqueId !== undefined) {
-        next.set(gpu.address, { uniqueId: join.router.uniqueId, port: portOf(join.router), ids })
+        next.set(gpu.address, { uniqueId: join.router.uniqueId, port: portOf(join.router), slot, ids })
       } else if (before?.ids === ids) next.set(gpu.address, before)
     }
     this.#routers = next

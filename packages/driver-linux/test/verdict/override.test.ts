@@ -1,0 +1,38 @@
+import { EGpuError } from '@egpu/core'
+import { describe, expect, it } from 'vitest'
+import { parseOverrides } from '../../src/verdict/override.ts'
+
+describe('parseOverrides', () => {
+  it('reads ids as lspci prints them', () => {
+    const text = '{ "gpus": [{ "match": "10DE:2684 1458:40bf", "verdict": "external", "transport": "oculink" }] }'
+    expect(parseOverrides(text)).toEqual([
+      {
+        vendorId: 0x10de,
+        deviceId: 0x2684,
+        subsystemVendorId: 0x1458,
+        subsystemDeviceId: 0x40bf,
+        verdict: 'external',
+        transport: 'oculink',
+      },
+    ])
+  })
+
+  it.each([
+    ['nothing', 'is not JSON'],
+    ['{}', 'array "gpus"'],
+    ['null', 'array "gpus"'],
+    ['{ "gpus": [null] }', 'gpus[0].match'],
+    ['{ "gpus": [{ "match": "10de" }] }', 'gpus[0].match'],
+    ['{ "gpus": [{ "match": "10de:2684", "verdict": "maybe" }] }', 'gpus[0].verdict'],
+    ['{ "gpus": [{ "match": "10de:2684", "verdict": "external", "transport": "string" }] }', 'gpus[0].transport'],
+  ])('says what is wrong with %s', (text, words) => {
+    let thrown: unknown
+    try {
+      parseOverrides(text)
+    } catch (error) {
+      thrown = error
+    }
+    expect(EGpuError.is(thrown, 'EGPU_MALFORMED_DATA')).toBe(true)
+    expect(String(thrown)).toContain(words)
+  })
+})

@@ -92,8 +92,9 @@ export class DeviceTracker {
       if (stage !== 'ready' && stage !== 'present') continue
       this.#fuser.sighting(source.name, arrival.slot)?.device?.deaths.delete(source.name)
     }
+    const speakers = new Set(arrivals.map(({ source }) => source.name))
     for (const device of touched) {
-      const spokeUp = arrivals.some(({ source }) => source.name === device.leavingBy)
+      const spokeUp = device.leavingBy !== undefined && speakers.has(device.leavingBy)
       this.#refresh(device, afresh && spokeUp)
     }
   }

@@ -229,7 +229,7 @@ describe('changes of a device that stays', () => {
     await settle()
     expect(before[0]?.state).toBe('ready')
     expect(manager.devices[0]?.state).toBe('wedged')
-    expect(Object.isFrozen(before[0])).toBe(true)
+    expect(Object.isFrozen(before)).toBe(true)
   })
 })
 

@@ -17,18 +17,23 @@ export type Tree = ReadonlyMap<string, Entry>
 
 /** Makes the tree real below `root`. */
 export function writeTree(tree: Tree, root: string): void {
-  mkdirSync(root, { recursive: true })
+  const made = new Set<string>()
+  const makeDirectory = (path: string): void => {
+    if (!made.has(path)) mkdirSync(path, { recursive: true })
+    made.add(path)
+  }
+  makeDirectory(root)
   for (const [path, entry] of tree) {
     const file = join(root, path)
-    mkdirSync(dirname(file), { recursive: true })
-    if (entry === unreadable) mkdirSync(file, { recursive: true })
+    makeDirectory(dirname(file))
+    if (entry === unreadable) makeDirectory(file)
     else if (typeof entry === 'string') writeFileSync(file, entry)
     else symlinkSync(entry.to, file)
   }
 }
 
 /** The same tree as a reader, without a disk: for fuzzing, and for counting what is opened. */
-export function memorySysfs(tree: Tree, onOpen: (path: string) => void = () => {}): Sysfs {
+export function memorySysfs(tree: Tree, onOpen: (path: string, real: string | undefined) => void = () => {}): Sysfs {
   const children = new Map<string, Set<string>>()
   for (const path of tree.keys()) {
     const segments = path.split('/')
@@ -58,8 +63,8 @@ export function memorySysfs(tree: Tree, onOpen: (path: string) => void = () => {
     return done.join('/')
   }
   const read = (directory: string, attribute: string): string | Unreadable => {
-    onOpen(`${directory}/${attribute}`)
     const path = resolve(`${directory}/${attribute}`)
+    onOpen(`${directory}/${attribute}`, path)
     if (path === undefined) return { error: 'ELOOP' }
     const entry = tree.get(path)
     if (typeof entry === 'string') return entry.slice(0, 4096).trimEnd()

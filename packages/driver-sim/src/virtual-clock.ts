@@ -146,7 +146,6 @@ export class VirtualClock implements Clock {
     this.#sleepers.shift()
     this.#nowMs = next.dueMs
     next.wake()
-    await macrotask()
     return true
   }
 

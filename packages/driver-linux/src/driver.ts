@@ -2,15 +2,19 @@ import { abandonable, systemClock } from '@egpu/core'
 import type { AbortOptions, Clock } from '@egpu/core'
 import type { DriverEvent, DriverSnapshot, EGpuDriver, EventQueue, ProbeResult } from '@egpu/core/driver'
 import { JoinMemory } from './enclosure/memory.ts'
+import { linuxHealth } from './health/index.ts'
 import { snapshotOf } from './observe.ts'
 import { defaultOverridesPath, loadOverrides } from './overrides-file.ts'
 import type { LoadedOverrides } from './overrides-file.ts'
+import { linuxPassthrough } from './passthrough/index.ts'
+import { linuxSafeRemoval } from './removal/index.ts'
 import { surveyOf } from './survey.ts'
 import type { Survey } from './survey.ts'
 import { openSysfs } from './sysfs/sysfs.ts'
 import { readTopology } from './topology/read-topology.ts'
 import type { VerdictOverride } from './verdict/override.ts'
 import { watchLinux } from './watch/index.ts'
+import { pollSource } from './watch/poll-source.ts'
 import type { OpenUeventSource } from './watch/source.ts'
 import type { EventSourceStatus } from './watch/watch.ts'
 
@@ -26,7 +30,10 @@ export interface LinuxDriverOptions {
   readonly overrides?: readonly VerdictOverride[] | string | undefined
   /** Also read what reaches into sleeping devices, such as their link speed. Wakes them. Off by default. */
   readonly wakeSuspended?: boolean | undefined
-  /** Where `watch()` hears of changes, instead of the kernel and its fallbacks: for a recorded machine. */
+  /**
+   * Where `watch()` hears of changes, instead of the kernel and its fallbacks. A recorded machine is polled unless this
+   * is given: the kernel speaks of another one.
+   */
   readonly eventSource?: OpenUeventSource | undefined
   /** Between two looks at everything that no event asked for. 30 seconds by default. */
   readonly safetyRescanMs?: number | undefined
@@ -47,8 +54,9 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
   const sysfs = openSysfs(sysfsRoot)
   const proc = procRoot === undefined ? undefined : openSysfs(procRoot)
   const memory = new JoinMemory()
+  const clock = options.clock ?? systemClock
   const queues = new Set<EventQueue<DriverEvent>>()
-
+  const removalListeners = new Set<(key: string) => void>()
   let eventSource: EventSourceStatus | undefined
 
   const look = async ({ signal }: AbortOptions): Promise<{ survey: Survey; snapshot: DriverSnapshot }> => {
@@ -62,6 +70,14 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
     return { survey, snapshot: { ...snapshot, findings: [...loaded.findings, ...snapshot.findings] } }
   }
 
+  const survey = async (lookOptions: AbortOptions): Promise<Survey> => (await look(lookOptions)).survey
+  const changes = {
+    sysfsRoot,
+    procRoot,
+    survey,
+    onRemoval: (key: string) => removalListeners.forEach((listener) => listener(key)),
+  }
+
   const close = (): Promise<void> => {
     for (const queue of queues) queue.end()
     return Promise.resolve()
@@ -73,9 +89,9 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
     capabilities: {
       hotplug: true,
       verdict: true,
-      health: false,
-      safeRemoval: false,
-      passthrough: false,
+      health: true,
+      safeRemoval: true,
+      passthrough: true,
       runtimes: [],
     },
     probe: ({ signal } = {}) => abandonable(Promise.resolve(probe(sysfsRoot, sysfs.list('bus/pci/devices'))), signal),
@@ -85,12 +101,16 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
         {
           sysfsRoot,
           procRoot,
-          clock: options.clock ?? systemClock,
+          clock,
           survey: look,
-          eventSource: options.eventSource,
+          eventSource: options.eventSource ?? (isThisMachine ? undefined : pollSource({ sysfsRoot, clock })),
           safetyRescanMs: options.safetyRescanMs,
           onSource: (status) => {
             eventSource = status
+          },
+          onRemoval: (listener) => {
+            removalListeners.add(listener)
+            return () => void removalListeners.delete(listener)
           },
           onEnd: () => queues.delete(queue),
         },
@@ -99,6 +119,9 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
       queues.add(queue)
       return queue
     },
+    health: linuxHealth({ sysfsRoot, clock, survey }),
+    safeRemoval: linuxSafeRemoval(changes),
+    passthrough: linuxPassthrough(changes),
     get eventSource() {
       return eventSource
     },

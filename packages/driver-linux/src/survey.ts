@@ -1,3 +1,4 @@
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { Enclosure, LinkReport, Verdict } from '@egpu/core'
 import { enclosuresOf, enclosureIdOf, portOf } from './enclosure/enclosures.ts'
 import type { JoinHints } from './enclosure/hints.ts'
@@ -81,5 +82,15 @@ export function gpusBehindRouter(survey: Survey, routerName: string): readonly S
   return survey.gpus.filter(({ join }) => {
     const boxes = join.router === undefined ? join.candidates : [join.router]
     return boxes.length > 0 && boxes.every(({ name }) => behind.has(name))
+  })
+}
+
+/** The GPU with this key. Throws `EGPU_DEVICE_NOT_FOUND`. */
+export function findGpu(survey: Survey, key: string): SurveyedGpu {
+  const found = survey.gpus.find((gpu) => gpu.key === key)
+  if (found !== undefined) return found
+  throw new EGpuError(EGpuErrorCode.DeviceNotFound, `no GPU has the key ${key}; list() names those there are`, {
+    driver: 'linux',
+    deviceId: key,
   })
 }

@@ -59,7 +59,7 @@ function seeDevice(state: WatchState, observation: DeviceObservation, view: View
   const { key } = observation
   const devpath = view.devpaths.get(key) ?? ''
   const known = state.devices.get(key)
-  const seen = setDevice(state, key, { observation, devpath, phase: 'here' })
+  const seen = setDevice(state, key, { observation, devpath, phase: 'here', fromStart: known?.fromStart })
   const observed = [emit({ type: 'device-observed', device: observation })]
   if (known === undefined) return { state: seen, effects: observed }
   switch (standing(known, observation, view, state, atMs)) {
@@ -140,7 +140,7 @@ function resync(before: WatchState, view: View, reason: ResyncReason, atMs: numb
       devices.set(key, known)
       listed.push({ ...observation, stage: stageOf(known, observation) })
     } else {
-      devices.set(key, { observation, devpath, phase: 'here' })
+      devices.set(key, { observation, devpath, phase: 'here', fromStart: !before.started || known?.fromStart })
       listed.push(observation)
     }
   }

@@ -1,3 +1,4 @@
+import { Transport } from '@egpu/core'
 import type { TrackedDevice, WatchEffect, WatchNote, WatchState } from './state.ts'
 import { emit, setDevice, wantLook } from './step.ts'
 import type { Step } from './step.ts'
@@ -115,10 +116,9 @@ export function slotEmpty(before: WatchState, keys: readonly string[], atMs: num
 
 /** A device left the bus. Graceful is what was asked for here, or what left its box connected. */
 export function removeDevice(before: WatchState, key: string, device: TrackedDevice, atMs: number): Step {
-  const { enclosureId, verdict } = device.observation
+  const { enclosureId } = device.observation
   const boxStays = enclosureId !== undefined && before.enclosures.has(enclosureId)
-  const bootReset =
-    atMs <= before.options.bootUntilMs && enclosureId === undefined && verdict?.conclusion === 'external'
+  const bootReset = isBootReset(before, device, atMs)
   const effects: WatchEffect[] = []
   let state = before
   if (bootReset) {
@@ -126,11 +126,21 @@ export function removeDevice(before: WatchState, key: string, device: TrackedDev
     if (device.phase === 'here') effects.push(emit({ type: 'device-leaving', key, reason }))
     state = note(state, { code: 'boot-tunnel-reset', deviceId: key, atMs })
   }
-  const graceful = device.cutBy === undefined && (before.expected.has(key) || boxStays || bootReset)
+  const graceful = bootReset || (device.cutBy === undefined && (before.expected.has(key) || boxStays))
   effects.push(emit({ type: 'device-removed', key, graceful }))
   const expected = new Set(state.expected)
   expected.delete(key)
   return { state: { ...setDevice(state, key, undefined), expected }, effects }
+}
+
+/**
+ * Firmware may have made a tunnel that the Thunderbolt driver takes down when it starts (`thunderbolt.host_reset`, the
+ * default since Linux 6.9): a GPU behind a tunnel, there from the beginning, gone before any router was seen.
+ */
+function isBootReset({ options }: WatchState, { observation, fromStart }: TrackedDevice, atMs: number): boolean {
+  const { enclosureId, verdict } = observation
+  if (fromStart !== true || atMs > options.bootUntilMs || enclosureId !== undefined) return false
+  return verdict?.transport === Transport.Thunderbolt || verdict?.transport === Transport.Usb4
 }
 
 /** Takes a box off the books and counts how often it went. */

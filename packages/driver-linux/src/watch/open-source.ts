@@ -19,6 +19,7 @@ export interface SourceRefusal {
 }
 
 export interface OpenedSource {
+  readonly kind: UeventSourceKind
   readonly source: UeventSource
   readonly refusals: readonly SourceRefusal[]
 }
@@ -45,7 +46,7 @@ export async function openFirstSource(
   const refusals: SourceRefusal[] = []
   for (const { kind, open } of candidates) {
     try {
-      return { source: await open(listener, options), refusals }
+      return { kind, source: await open(listener, options), refusals }
     } catch (error) {
       options.signal?.throwIfAborted()
       refusals.push({ kind, reason: error instanceof Error ? error.message : String(error) })

@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { listQuietly, readQuietly } from '../quiet-files.ts'
 import { pciAddressesIn } from '../sysfs/parse.ts'
 import type { View } from './state.ts'
 
@@ -11,15 +11,15 @@ import type { View } from './state.ts'
 export function absentDevices(sysfsRoot: string, keys: readonly string[], view: View): readonly string[] {
   const slots = join(sysfsRoot, 'bus/pci/slots')
   const adapters = new Map<string, string>()
-  for (const name of list(slots)) {
-    const address = text(join(slots, name, 'address'))
+  for (const name of listQuietly(slots)) {
+    const address = readQuietly(join(slots, name, 'address'))?.trim()
     if (address !== undefined) adapters.set(address, join(slots, name, 'adapter'))
   }
   const empty = new Map<string, boolean>()
   const isEmpty = (address: string): boolean => {
     const adapter = adapters.get(address)
     if (adapter === undefined) return false
-    const known = empty.get(address) ?? text(adapter) === '0'
+    const known = empty.get(address) ?? readQuietly(adapter)?.trim() === '0'
     empty.set(address, known)
     return known
   }
@@ -28,20 +28,4 @@ export function absentDevices(sysfsRoot: string, keys: readonly string[], view: 
     // A slot is named by the address of what is in it, without the function.
     return pciAddressesIn(path).some((address) => isEmpty(address.slice(0, address.lastIndexOf('.'))))
   })
-}
-
-function list(directory: string): readonly string[] {
-  try {
-    return readdirSync(directory)
-  } catch {
-    return []
-  }
-}
-
-function text(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'latin1').trim()
-  } catch {
-    return undefined
-  }
 }

@@ -47,6 +47,8 @@ export interface TrackedDevice {
   readonly phase: 'here' | 'leaving' | 'lost' | 'wedged'
   /** How it is known that nothing can reach the card any more: its box, its tunnel or its slot. */
   readonly cutBy?: 'router' | 'tunnel' | 'slot' | undefined
+  /** It was there when the watch began. */
+  readonly fromStart?: boolean | undefined
   /** When its kernel driver let go. */
   readonly driverGoneAtMs?: number | undefined
   /** When it counts as wedged, if the kernel has not removed it by then. */

@@ -112,10 +112,10 @@ class Watch {
   async #open(candidates: readonly SourceCandidate[], earlier: readonly SourceRefusal[] = []): Promise<void> {
     const { signal } = this.#ended
     const listener = (message: SourceMessage): void => this.#onSource(message)
-    const { source, refusals } = await openFirstSource(candidates, listener, { signal })
+    const { kind, source, refusals } = await openFirstSource(candidates, listener, { signal })
     if (signal.aborted) await source.close()
     this.#source = source
-    this.#status = { kind: source.kind, refusals: [...earlier, ...refusals] }
+    this.#status = { kind, refusals: [...earlier, ...refusals] }
     this.#context.onSource?.(this.#status)
   }
 
@@ -132,9 +132,10 @@ class Watch {
     this.#source = undefined
     await broken.close()
     const { sources } = this.#context
-    const at = sources.findIndex(({ kind }) => kind === broken.kind)
+    const kind = this.#status?.kind ?? broken.kind
+    const at = sources.findIndex((candidate) => candidate.kind === kind)
     try {
-      await this.#open(sources.slice(at + 1), [...(this.#status?.refusals ?? []), { kind: broken.kind, reason }])
+      await this.#open(sources.slice(at + 1), [...(this.#status?.refusals ?? []), { kind, reason }])
       this.#handle({ type: 'source', message: { type: 'overflow' } })
     } catch (error) {
       if (!this.#ended.signal.aborted) this.queue.fail(error)

@@ -21,7 +21,7 @@ export function gpu(more: Partial<DeviceObservation> = {}): DeviceObservation {
     stage: 'ready',
     kernelDriver: 'nvidia',
     enclosureId: box.id,
-    verdict: { conclusion: 'external', confidence: 0.95, evidence: [] },
+    verdict: { conclusion: 'external', confidence: 0.95, transport: 'usb4', evidence: [] },
     ...more,
   }
 }

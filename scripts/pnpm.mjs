@@ -4,7 +4,7 @@
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
@@ -16,29 +16,30 @@ export function run(command, args, options = {}) {
   return status ?? 1
 }
 
-function pnpmEntry() {
+/** Where this repository's own pnpm is; installs it first when it is missing. */
+function pnpmHome() {
   const { packageManager } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   const [, version] = packageManager.split('@')
   const home = join(root, '.tools', `pnpm-${version}`)
-  const entry = join(home, 'node_modules', 'pnpm', 'bin', 'pnpm.cjs')
-  if (!existsSync(entry)) {
+  if (!existsSync(join(home, 'node_modules', 'pnpm'))) {
     console.log(`bringing pnpm ${version} into .tools/`)
-    const status = run(
-      'npm',
-      ['install', '--prefix', home, '--no-save', '--no-audit', '--no-fund', '--silent', `pnpm@${version}`],
-      {
-        shell: process.platform === 'win32',
-      },
-    )
+    const npmArgs = ['install', '--prefix', home, '--no-save', '--no-audit', '--no-fund', '--silent', `pnpm@${version}`]
+    const status = run('npm', npmArgs, { shell: process.platform === 'win32' })
     if (status !== 0)
       throw new Error(`npm could not install pnpm@${version} (exit ${status}); is the npm registry reachable?`)
   }
-  return entry
+  return join(home, 'node_modules')
 }
 
 /** Runs pnpm with the Node that runs this script. */
-export function pnpm(args, options = {}) {
-  return run(process.execPath, [pnpmEntry(), ...args], options)
+export function pnpm(args, { env = process.env, ...options } = {}) {
+  const home = pnpmHome()
+  // turbo looks for a `pnpm` on the PATH.
+  const path = [join(home, '.bin'), env.PATH].join(delimiter)
+  return run(process.execPath, [join(home, 'pnpm', 'bin', 'pnpm.cjs'), ...args], {
+    ...options,
+    env: { ...env, PATH: path },
+  })
 }
 
 /** Installs what the lockfile says; quick when nothing changed. */

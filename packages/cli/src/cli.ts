@@ -1,7 +1,10 @@
 import { EGpuError } from '@egpu/core'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { demo } from './commands/demo.ts'
+import { doctor } from './commands/doctor.ts'
+import { eject } from './commands/eject.ts'
 import { list } from './commands/list.ts'
+import { passthrough } from './commands/passthrough.ts'
 import { watch } from './commands/watch.ts'
 import { processTerminal, type Terminal } from './output/terminal.ts'
 import { version } from './version.ts'
@@ -58,6 +61,8 @@ function program(terminal: Terminal, signal: AbortSignal): Command {
   const sysfsRoot = (): Option =>
     new Option('--sysfs-root <dir>', 'read a recorded machine from this directory instead of /sys')
 
+  const yes = (): Option => new Option('--yes', 'change the system; without it the plan is shown')
+
   egpu
     .command('list')
     .description('list every GPU with its verdict, the enclosures, and what is wrong')
@@ -71,6 +76,35 @@ function program(terminal: Terminal, signal: AbortSignal): Command {
     .addOption(json())
     .addOption(sysfsRoot())
     .action((options: Parameters<typeof watch>[0]) => watch(options, terminal, signal))
+
+  egpu
+    .command('doctor')
+    .description('say what is connected, what works, and what to do about the rest')
+    .addOption(json())
+    .addOption(sysfsRoot())
+    .action((options: Parameters<typeof doctor>[0]) => doctor(options, terminal))
+
+  egpu
+    .command('eject')
+    .argument('[gpu]', 'id or PCI address; the only external GPU when left out')
+    .description('show how a GPU is taken off the bus; with --yes, do it')
+    .addOption(json())
+    .addOption(sysfsRoot())
+    .addOption(yes())
+    .action((gpu: string | undefined, options: Parameters<typeof eject>[1]) => eject(gpu, options, terminal, signal))
+
+  const vm = egpu.command('passthrough').description('hand a GPU to a virtual machine and take it back')
+  const actions = { plan: 'show what would be done', bind: 'bind it to vfio-pci', release: 'give it back' } as const
+  for (const action of ['plan', 'bind', 'release'] as const)
+    vm.command(action)
+      .argument('[gpu]', 'id or PCI address; the only external GPU when left out')
+      .description(actions[action])
+      .addOption(json())
+      .addOption(sysfsRoot())
+      .addOption(yes())
+      .action((gpu: string | undefined, options: Parameters<typeof passthrough>[2]) =>
+        passthrough(action, gpu, options, terminal, signal),
+      )
 
   egpu
     .command('demo')

@@ -27,10 +27,12 @@ export class DriverEvents {
     this.#enclosures = enclosures
   }
 
-  /** Of all drivers, in the caller's order. */
+  /** Of all drivers, in the caller's order, about devices by their ids. */
   get findings(): readonly Finding[] {
     const bySource = [...this.#findings].sort(([a], [b]) => a.rank - b.rank)
-    return Object.freeze(bySource.flatMap(([, findings]) => findings))
+    return Object.freeze(
+      bySource.flatMap(([source, findings]) => findings.map((finding) => this.#byId(source, finding))),
+    )
   }
 
   apply(source: Source, event: DriverEvent): Violation | undefined {
@@ -159,6 +161,13 @@ export class DriverEvents {
     if (gone === undefined) return
     this.#devices.enclosureGone(id)
     this.#hub.emit({ type: 'enclosure-disconnected', enclosure: gone })
+  }
+
+  /** Drivers name devices by their own keys. */
+  #byId(source: Source, finding: Finding): Finding {
+    if (finding.deviceId === undefined) return finding
+    const id = this.#devices.sighting(source, finding.deviceId)?.device?.id
+    return id === undefined ? finding : { ...finding, deviceId: id }
   }
 
   #findingsObserved(source: Source, findings: readonly Finding[]): void {

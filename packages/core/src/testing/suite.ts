@@ -79,7 +79,7 @@ async function report(context: TestContext, link: string | undefined, check: () 
     (error: unknown) => ({ error }),
   )
   if (outcome?.error instanceof Skip) {
-    skip(context, outcome.error.message)
+    skip(context, `does not apply to this rig: ${outcome.error.message}`)
     return
   }
   if (link === undefined) {

@@ -3,6 +3,7 @@ export interface Finding {
   readonly code: string
   /** `error`: something connected does not work. `warning`: it works worse than it could. `info`: good to know. */
   readonly severity: 'error' | 'warning' | 'info'
+  /** Id of the device in `manager.devices`; in what a driver reports, the driver's own key. */
   readonly deviceId?: string | undefined
   readonly enclosureId?: string | undefined
   /** What was seen, in a sentence. */

@@ -259,6 +259,18 @@ describe('resync and refresh', () => {
     expect(manager.enclosures).toMatchObject([{ id: 'uid-1', seenBy: 'bus' }])
   })
 
+  it('names the devices of findings by their ids, in the list and in the event', async () => {
+    const bus = new ScriptedDriver('bus', [seen('a')])
+    const { manager, told } = await monitored([bus])
+    const finding = { code: 'cable', severity: 'warning', seen: 'slow', advice: 'replace', deviceId: 'a' } as const
+    bus.push({ type: 'findings-observed', findings: [finding] })
+    await settle()
+    const { id } = manager.devices[0] as { id: string }
+    expect(id).not.toBe('a')
+    expect(manager.findings).toEqual([{ ...finding, deviceId: id }])
+    expect(told.at(-1)).toMatchObject({ type: 'findings-changed', findings: manager.findings })
+  })
+
   it('does not let a list that events have overtaken bring a device back', async () => {
     const bus = new ScriptedDriver('bus', [seen('a')])
     const { manager, types } = await monitored([bus])

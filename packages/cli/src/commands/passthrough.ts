@@ -1,0 +1,80 @@
+import type { EGpuDevice, PassthroughPlan } from '@egpu/core'
+import type { PassthroughCapability } from '@egpu/core/driver'
+import { EGpuManager } from '@egpu/core'
+import { observingDrivers, type MachineOptions } from '../machine.ts'
+import { chosenDevice } from '../output/chosen-device.ts'
+import { deviceName } from '../output/device-text.ts'
+import { printJson } from '../output/json.ts'
+import { printPlan, stepReport } from '../output/plan-text.ts'
+import type { Terminal } from '../output/terminal.ts'
+
+export interface PassthroughOptions extends MachineOptions {
+  readonly json?: boolean | undefined
+  readonly yes?: boolean | undefined
+}
+
+/** Hands a GPU to a virtual machine, or takes it back. Shows the plan, and changes something only with `--yes`. */
+export async function passthrough(
+  action: 'plan' | 'bind' | 'release',
+  gpu: string | undefined,
+  options: PassthroughOptions,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<void> {
+  const drivers = observingDrivers(options)
+  await using manager = await EGpuManager.create({ drivers })
+  const device = chosenDevice(manager.externalDevices, manager.devices, gpu)
+  const { capability, key } = capabilityFor(device, drivers)
+  const onStep = stepReport(terminal)
+  if (action === 'release') {
+    if (options.yes !== true) {
+      terminal.print(`${deviceName(device)} would go back to its own driver. Nothing was changed. Do it with --yes.`)
+      return
+    }
+    finish(
+      await capability.release(key, { signal, onStep }),
+      `${deviceName(device)} is back with its own driver.`,
+      terminal,
+    )
+    return
+  }
+  const plan = await capability.plan(key, { signal })
+  if (action === 'plan' || options.yes !== true) {
+    if (options.json === true) printJson(plan, terminal)
+    else showPlan(device, plan, action, terminal)
+    return
+  }
+  finish(
+    await capability.bind(plan, { signal, onStep }),
+    `${deviceName(device)} is ready for a virtual machine.`,
+    terminal,
+  )
+  terminal.print(plan.qemuArguments.join(' '))
+}
+
+function capabilityFor(
+  device: EGpuDevice,
+  drivers: ReturnType<typeof observingDrivers>,
+): { readonly capability: PassthroughCapability; readonly key: string } {
+  for (const { driver: name, key } of device.sources) {
+    const capability = drivers.find((driver) => driver.name === name)?.passthrough
+    if (capability !== undefined) return { capability, key }
+  }
+  throw new Error(`no driver can pass ${deviceName(device)} to a virtual machine here`)
+}
+
+function showPlan(device: EGpuDevice, plan: PassthroughPlan, action: string, terminal: Terminal): void {
+  terminal.print(`To pass ${deviceName(device)} to a virtual machine (${plan.functions.join(', ')} go together):`)
+  printPlan(plan, terminal)
+  terminal.print(`\nfor QEMU\n${plan.qemuArguments.join(' ')}\n\nfor libvirt\n${plan.libvirtXml}`)
+  if (action === 'bind') terminal.print(terminal.colors.bold('Nothing was changed. Do it with --yes.'))
+}
+
+function finish(
+  outcome: Awaited<ReturnType<PassthroughCapability['bind']>>,
+  success: string,
+  { print, colors }: Terminal,
+): void {
+  if (outcome.done) print(colors.green(success))
+  else throw new Error(outcome.reason)
+}

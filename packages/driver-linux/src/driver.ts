@@ -1,4 +1,4 @@
-import { abandonable, systemClock } from '@egpu/core'
+import { abandonable, EGpuError, EGpuErrorCode, systemClock } from '@egpu/core'
 import type { AbortOptions, Clock } from '@egpu/core'
 import type { DriverEvent, DriverSnapshot, EGpuDriver, EventQueue, ProbeResult } from '@egpu/core/driver'
 import { JoinMemory } from './enclosure/memory.ts'
@@ -7,6 +7,7 @@ import { snapshotOf } from './observe.ts'
 import { defaultOverridesPath, loadOverrides } from './overrides-file.ts'
 import type { LoadedOverrides } from './overrides-file.ts'
 import { linuxPassthrough } from './passthrough/index.ts'
+import type { Execute } from './removal/execute.ts'
 import { linuxSafeRemoval } from './removal/index.ts'
 import { surveyOf } from './survey.ts'
 import type { Survey } from './survey.ts'
@@ -38,6 +39,8 @@ export interface LinuxDriverOptions {
   /** Between two looks at everything that no event asked for. 30 seconds by default. */
   readonly safetyRescanMs?: number | undefined
   readonly clock?: Clock | undefined
+  /** Carries out the steps of a plan; by default a child process does. */
+  readonly execute?: Execute | undefined
 }
 
 export interface LinuxDriver extends EGpuDriver {
@@ -57,9 +60,13 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
   const clock = options.clock ?? systemClock
   const queues = new Set<EventQueue<DriverEvent>>()
   const removalListeners = new Set<(key: string) => void>()
+  /** What running watches know to be dead, which no reading shows. */
+  const dead = new Map<string, string>()
   let eventSource: EventSourceStatus | undefined
+  let closed = false
 
   const look = async ({ signal }: AbortOptions): Promise<{ survey: Survey; snapshot: DriverSnapshot }> => {
+    if (closed) throw new EGpuError(EGpuErrorCode.Closed, 'the linux driver was closed', { driver: 'linux' })
     const topology = await readTopology(sysfs, { signal, proc, wakeSuspended: options.wakeSuspended })
     const loaded: LoadedOverrides =
       typeof overrides === 'string' ? loadOverrides(overrides) : { overrides, findings: [] }
@@ -75,10 +82,12 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
     sysfsRoot,
     procRoot,
     survey,
+    execute: options.execute,
     onRemoval: (key: string) => removalListeners.forEach((listener) => listener(key)),
   }
 
   const close = (): Promise<void> => {
+    closed = true
     for (const queue of queues) queue.end()
     return Promise.resolve()
   }
@@ -112,14 +121,16 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
             removalListeners.add(listener)
             return () => void removalListeners.delete(listener)
           },
+          onEvent: (event) => noteDeath(dead, event),
           onEnd: () => queues.delete(queue),
         },
         { signal },
       )
-      queues.add(queue)
+      if (closed) queue.end()
+      else queues.add(queue)
       return queue
     },
-    health: linuxHealth({ sysfsRoot, clock, survey }),
+    health: linuxHealth({ sysfsRoot, clock, survey, dead }),
     safeRemoval: linuxSafeRemoval(changes),
     passthrough: linuxPassthrough(changes),
     get eventSource() {
@@ -128,6 +139,13 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
     close,
     [Symbol.asyncDispose]: close,
   }
+}
+
+/** Keeps up with which devices a watch has declared dead. */
+function noteDeath(dead: Map<string, string>, event: DriverEvent): void {
+  if (event.type === 'device-wedged' || event.type === 'device-lost') dead.set(event.key, event.reason)
+  if (event.type === 'device-removed') dead.delete(event.key)
+  if (event.type === 'device-observed') dead.delete(event.device.key)
 }
 
 function probe(sysfsRoot: string, devices: readonly string[]): ProbeResult {

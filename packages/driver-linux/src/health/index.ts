@@ -15,6 +15,8 @@ export interface HealthContext {
   readonly sysfsRoot: string
   readonly clock: Clock
   survey(options: AbortOptions): Promise<Survey>
+  /** Devices known to be dead though they read well, with the reason. */
+  readonly dead?: ReadonlyMap<string, string> | undefined
 }
 
 /** Health from what the kernel has already: a sleeping GPU is not woken, a dead one is not asked. */
@@ -25,15 +27,12 @@ export function linuxHealth(context: HealthContext): HealthCapability {
     async sample(key, { signal } = {}): Promise<HealthSample> {
       const now = await context.survey({ signal })
       const { gpu, death, link } = findGpu(now, key)
-      if (death !== undefined) {
-        throw new EGpuError(
-          EGpuErrorCode.DeviceLost,
-          `the GPU at ${gpu.address} is still listed but dead: ${death.sign}`,
-          {
-            driver: 'linux',
-            deviceId: key,
-          },
-        )
+      const died = death?.sign ?? context.dead?.get(key)
+      if (died !== undefined) {
+        throw new EGpuError(EGpuErrorCode.DeviceLost, `the GPU at ${gpu.address} is still listed but dead: ${died}`, {
+          driver: 'linux',
+          deviceId: key,
+        })
       }
       const { topology } = now
       const device = join(sysfsRoot, gpu.path)

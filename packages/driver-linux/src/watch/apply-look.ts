@@ -69,10 +69,12 @@ function seeDevice(state: WatchState, observation: DeviceObservation, view: View
       return { state: wantLook(state, (known.driverGoneAtMs ?? atMs) + state.options.unboundMs, 0), effects: [] }
     case 'back':
       return { state: seen, effects: observed }
-    case 'here':
-      return isDeepStrictEqual(known.observation, observation)
-        ? { state, effects: [] }
-        : { state: seen, effects: observed }
+    case 'here': {
+      if (isDeepStrictEqual(known.observation, observation)) return { state, effects: [] }
+      const died = observation.stage === 'lost' && known.observation.stage !== 'lost'
+      const lost = emit({ type: 'device-lost', key, reason: 'it is still listed but does not answer any more' })
+      return { state: seen, effects: died ? [lost] : observed }
+    }
   }
 }
 

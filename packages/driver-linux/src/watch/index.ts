@@ -24,6 +24,8 @@ export interface LinuxWatchContext {
   /** Told whenever a watch begins to use a source. */
   onSource?(status: EventSourceStatus): void
   onRemoval?(listener: (key: string) => void): () => void
+  /** Told of every event before anybody reads it. */
+  onEvent?(event: DriverEvent): void
   /** The watch is over, however it ended. */
   onEnd?(): void
   readonly safetyRescanMs?: number | undefined
@@ -49,6 +51,7 @@ export function watchLinux(context: LinuxWatchContext, options: Required<AbortOp
       absentOf: (keys, view) => absentDevices(sysfsRoot, keys, view),
       uptimeMs: () => (procRoot === undefined ? undefined : readUptimeMs(join(procRoot, 'uptime'))),
       onSource: (status) => context.onSource?.(status),
+      onEvent: (event) => context.onEvent?.(event),
       onEnd: () => context.onEnd?.(),
       onRemoval: (listener) => context.onRemoval?.(listener) ?? (() => {}),
     },

@@ -29,6 +29,8 @@ export interface WatchContext {
   absentOf?(keys: readonly string[], view: View): readonly string[]
   /** Milliseconds since boot, time asleep included (`/proc/uptime`). */
   uptimeMs?(): number | undefined
+  /** Told of every event before anybody reads it. */
+  onEvent?(event: DriverEvent): void
   /** The watch is over, however it ended. */
   onEnd?(): void
   /** Calls back when a safe removal of a device begins; returns how to unsubscribe. */
@@ -188,6 +190,7 @@ class Watch {
   }
 
   #emit(event: DriverEvent): void {
+    this.#context.onEvent?.(event)
     const behind = this.queue.pending >= mostPending
     if (behind && event.type === 'resync') this.queue.clear()
     this.queue.push(event)

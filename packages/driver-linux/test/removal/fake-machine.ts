@@ -4,17 +4,19 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { surveyOf } from '../../src/survey.ts'
 import type { Survey } from '../../src/survey.ts'
 import { readTopology } from '../../src/topology/read-topology.ts'
 import type { Action } from '../../src/removal/moves.ts'
 import { buildMachine } from '../machines/index.ts'
 import type { Machine } from '../machines/machine.ts'
+import type { Properties } from '../watch/messages.ts'
 
 /** A recorded machine on disk on which plans can be run: the kernel's part of `remove` and `authorized` is played. */
 export class FakeMachine implements Disposable {
@@ -22,16 +24,23 @@ export class FakeMachine implements Disposable {
   readonly procRoot: string
   /** What was done, as a person would type it. */
   readonly done: string[] = []
+  /** Told what the kernel would say. */
+  say: (properties: Properties) => void = () => {}
   /** Paths whose writing fails, with the kernel's answer. */
   readonly broken: Map<string, string> = new Map()
   /** The driver each function had before it was unbound. */
   readonly #drivers = new Map<string, string>()
+  readonly #attic: string
+  readonly #stashed: { readonly from: string; readonly at: string }[] = []
   readonly #built: ReturnType<typeof buildMachine>
 
   constructor(machine: Machine) {
     this.#built = buildMachine(machine)
     this.sysfsRoot = this.#built.sysfsRoot
     this.procRoot = this.#built.procRoot
+    this.#attic = join(this.sysfsRoot, '../attic')
+    mkdirSync(this.#attic)
+    mkdirSync(this.procRoot, { recursive: true })
     for (const name of readdirSync(join(this.sysfsRoot, 'bus/pci/devices'))) this.#attributes(name)
   }
 
@@ -81,7 +90,7 @@ export class FakeMachine implements Disposable {
     if (this.#bind(path, value)) return
     const removed = /\/bus\/pci\/devices\/([^/]+)\/remove$/.exec(path)?.[1]
     if (removed === undefined) writeFileSync(path, `${value}\n`)
-    else this.#take(removed)
+    else this.take(removed)
   };
 
   [Symbol.dispose](): void {
@@ -124,9 +133,60 @@ export class FakeMachine implements Disposable {
     return /^[\da-f]{4}:/.test(address) ? this.#real(address) : ''
   }
 
-  #take(address: string): void {
-    rmSync(this.#real(address), { recursive: true })
-    rmSync(join(this.sysfsRoot, 'bus/pci/devices', address))
+  /** Path below `/sys`, as events name it. */
+  devpath(address: string): string {
+    return this.#real(address).slice(this.sysfsRoot.length)
+  }
+
+  /** Takes a function, or a bridge and all that is below it, off the bus, as the kernel does: the deepest first. */
+  take(address: string): void {
+    const real = this.#real(address)
+    const links = join(this.sysfsRoot, 'bus/pci/devices')
+    const below = readdirSync(links).filter((name) => this.#real(name).startsWith(`${real}/`))
+    for (const name of [...below.sort((a, b) => this.#real(b).length - this.#real(a).length), address]) {
+      const devpath = this.#real(name).slice(this.sysfsRoot.length)
+      const common = { SUBSYSTEM: 'pci', DEVPATH: devpath, PCI_SLOT_NAME: name }
+      if (existsSync(join(this.#real(name), 'driver'))) this.say({ ...common, ACTION: 'unbind' })
+      this.say({ ...common, ACTION: 'remove' })
+      this.#stash(join(links, name))
+    }
+    this.#stash(real)
+  }
+
+  takeRouter(name: string): void {
+    const link = join(this.sysfsRoot, 'bus/thunderbolt/devices', name)
+    const real = join(this.sysfsRoot, 'bus/thunderbolt/devices', readlinkSync(link))
+    const DEVPATH = real.slice(this.sysfsRoot.length)
+    this.say({ ACTION: 'remove', SUBSYSTEM: 'thunderbolt', DEVTYPE: 'thunderbolt_device', DEVPATH })
+    this.#stash(link)
+    this.#stash(real)
+  }
+
+  /** Puts everything back that was taken, and says so: routers and bridges before what is behind them. */
+  restore(): void {
+    const back = this.#stashed.splice(0).reverse()
+    for (const { from, at } of back) {
+      mkdirSync(dirname(at), { recursive: true })
+      renameSync(from, at)
+    }
+    for (const { at } of back) {
+      const authorized = join(at, 'authorized')
+      const DEVPATH = at.slice(this.sysfsRoot.length)
+      const name = basename(at)
+      if (existsSync(authorized)) {
+        writeFileSync(authorized, '1\n')
+        this.say({ ACTION: 'add', SUBSYSTEM: 'thunderbolt', DEVTYPE: 'thunderbolt_device', DEVPATH })
+      } else if (at.includes('/bus/pci/devices/')) {
+        const path = this.#real(name).slice(this.sysfsRoot.length)
+        this.say({ ACTION: 'add', SUBSYSTEM: 'pci', DEVPATH: path, PCI_SLOT_NAME: name })
+      }
+    }
+  }
+
+  #stash(at: string): void {
+    const from = join(this.#attic, String(this.#stashed.length))
+    renameSync(at, from)
+    this.#stashed.push({ from, at })
   }
 
   #attributes(address: string): void {

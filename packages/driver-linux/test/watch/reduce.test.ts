@@ -408,6 +408,17 @@ describe('a device that the kernel gives up', () => {
   })
 })
 
+it('a GPU that a look finds dead is lost, once', () => {
+  const replay = new Replay(plugged)
+  replay.take()
+  replay.machine = { ...plugged, devices: [[gpu({ stage: 'lost' }), gpuPath]] }
+  replay.uevent(pci('change'))
+  replay.pass(100)
+  replay.uevent(pci('change'))
+  replay.pass(100)
+  expect(replay.take()).toEqual(['50 device-lost'])
+})
+
 describe('lost messages', () => {
   it('an overflow leads to a look soon and to exactly one resync when the storm is over', () => {
     const replay = new Replay(plugged)

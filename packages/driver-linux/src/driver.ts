@@ -13,6 +13,9 @@ import { surveyOf } from './survey.ts'
 import type { Survey } from './survey.ts'
 import { openSysfs } from './sysfs/sysfs.ts'
 import { readTopology } from './topology/read-topology.ts'
+import { UsbFallbacks } from './usb/index.ts'
+import { listUsb } from './usb/list-usb.ts'
+import type { ListUsb } from './usb/list-usb.ts'
 import type { VerdictOverride } from './verdict/override.ts'
 import { watchLinux } from './watch/index.ts'
 import { pollSource } from './watch/poll-source.ts'
@@ -39,6 +42,8 @@ export interface LinuxDriverOptions {
   /** Between two looks at everything that no event asked for. 30 seconds by default. */
   readonly safetyRescanMs?: number | undefined
   readonly clock?: Clock | undefined
+  /** What is on the USB bus; by default the `usb` package lists it for this machine, and nothing for a recorded one. */
+  readonly listUsb?: ListUsb | undefined
   /** Carries out the steps of a plan; by default a child process does. */
   readonly execute?: Execute | undefined
 }
@@ -58,6 +63,7 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
   const proc = procRoot === undefined ? undefined : openSysfs(procRoot)
   const memory = new JoinMemory()
   const clock = options.clock ?? systemClock
+  const usb = new UsbFallbacks(sysfsRoot, options.listUsb ?? (isThisMachine ? listUsb : async () => []))
   const queues = new Set<EventQueue<DriverEvent>>()
   const removalListeners = new Set<(key: string) => void>()
   /** What running watches know to be dead, which no reading shows. */
@@ -74,7 +80,8 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
     const survey: Survey = surveyOf(topology, { overrides: loaded.overrides, hints })
     memory.keep(survey.gpus)
     const snapshot = snapshotOf(survey)
-    return { survey, snapshot: { ...snapshot, findings: [...loaded.findings, ...snapshot.findings] } }
+    const findings = [...loaded.findings, ...snapshot.findings, ...(await usb.find(topology))]
+    return { survey, snapshot: { ...snapshot, findings } }
   }
 
   const survey = async (lookOptions: AbortOptions): Promise<Survey> => (await look(lookOptions)).survey

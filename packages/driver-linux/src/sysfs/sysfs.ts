@@ -1,5 +1,4 @@
 import { closeSync, constants, openSync, readdirSync, readlinkSync, readSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Attribute } from './attributes.ts'
 
 /** Why an attribute could not be read: `ENOENT`, `EINVAL` (a lost device), `EACCES`, … */
@@ -35,7 +34,7 @@ export function openSysfs(root: string): Sysfs {
     read(directory, attribute) {
       let file: number | undefined
       try {
-        file = openSync(join(root, directory, attribute), flags)
+        file = openSync(`${root}/${directory}/${attribute}`, flags)
         return buffer.toString('utf8', 0, readSync(file, buffer, 0, pageSize, null)).trimEnd()
       } catch (error) {
         return { error: codeOf(error) }
@@ -45,14 +44,14 @@ export function openSysfs(root: string): Sysfs {
     },
     list(directory) {
       try {
-        return readdirSync(join(root, directory)).sort()
+        return readdirSync(`${root}/${directory}`).sort()
       } catch {
         return []
       }
     },
     link(path) {
       try {
-        return readlinkSync(join(root, path))
+        return readlinkSync(`${root}/${path}`)
       } catch {
         return undefined
       }

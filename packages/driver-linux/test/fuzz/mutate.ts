@@ -10,7 +10,7 @@ const nasty: readonly string[] = [
   '-1\n',
   '0x\n',
   '99999999999999999999\n',
-  'NaN\n',
+  'Infinity\n',
   '1e309\n',
   '0xffffffff\n',
   '64.0 GT/s PCIe\n',

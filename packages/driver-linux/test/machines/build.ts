@@ -53,11 +53,6 @@ function addPci(
   const put = (attribute: string, entry: Entry): void => void tree.set(`${path}/${attribute}`, entry)
   const [vendor, device] = node.id.split(':') as [string, string]
   const [subVendor, subDevice] = (node.subsystem ?? '0000:0000').split(':') as [string, string]
-  put('vendor', `0x${vendor}\n`)
-  put('device', `0x${device}\n`)
-  put('subsystem_vendor', `0x${subVendor}\n`)
-  put('subsystem_device', `0x${subDevice}\n`)
-  put('class', `0x${node.class}\n`)
   // Implied: drivers/pci/pci-driver.c `pci_uevent` prints the ids in upper case and the class without leading zeros.
   put(
     'uevent',
@@ -70,6 +65,13 @@ function addPci(
       '',
     ].join('\n'),
   )
+  tree.set(`bus/pci/devices/${address}`, { to: `${'../'.repeat(3)}${path}` })
+  if (node.bare === true) return
+  put('vendor', `0x${vendor}\n`)
+  put('device', `0x${device}\n`)
+  put('subsystem_vendor', `0x${subVendor}\n`)
+  put('subsystem_device', `0x${subDevice}\n`)
+  put('class', `0x${node.class}\n`)
   put('power/runtime_status', `${node.sleep === undefined ? 'active' : 'suspended'}\n`)
   put('power/control', 'auto\n')
   put('power_state', `${node.sleep ?? 'D0'}\n`)
@@ -80,8 +82,6 @@ function addPci(
   addLink(put, node)
   if (node.bars !== undefined) put('resource', resource(node.bars))
   for (const [attribute, entry] of Object.entries(node.attributes ?? {})) put(attribute, entry)
-  const up = '../'.repeat(3)
-  tree.set(`bus/pci/devices/${address}`, { to: `${up}${path}` })
   for (const child of node.below ?? []) addPci(tree, paths, machine, child, path, [...above, node])
 }
 

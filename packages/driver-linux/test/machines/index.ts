@@ -13,11 +13,17 @@ import * as notThunderbolt from './cases/not-thunderbolt.ts'
 import type { Machine } from './machine.ts'
 import { writeTree } from './tree.ts'
 
+/** Machines without an external GPU that look like one. */
+export const negatives: readonly Machine[] = machinesIn(negative)
+
 /** Every recorded machine, in the order of the cases. */
 export const machines: readonly Machine[] = [negative, aorus, discrete, amd, intel, chains, notThunderbolt, diagnoses]
-  .flatMap((file) => Object.values<unknown>(file))
-  .filter((value): value is Machine => typeof value === 'object')
+  .flatMap(machinesIn)
   .sort((one, other) => (one.case ?? 1000) - (other.case ?? 1000))
+
+function machinesIn(file: Readonly<Record<string, unknown>>): Machine[] {
+  return Object.values(file).filter((value): value is Machine => typeof value === 'object')
+}
 
 export function machineNamed(name: string): Machine {
   const found = machines.find((machine) => machine.name === name || String(machine.case) === name)

@@ -52,6 +52,8 @@ export interface PciNode {
   /** Sizes in bytes; `unassigned` keeps the size and takes the address. */
   readonly bars?: readonly { readonly size: number; readonly prefetchable?: boolean; readonly unassigned?: boolean }[]
   readonly attributes?: Readonly<Record<string, Entry>> | undefined
+  /** Only its `uevent`, for trees of many thousands. */
+  readonly bare?: boolean | undefined
   readonly below?: readonly PciNode[] | undefined
 }
 

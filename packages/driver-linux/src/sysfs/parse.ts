@@ -23,10 +23,12 @@ export function parseFlag(text: string | undefined): boolean | undefined {
   return text === '0' ? false : undefined
 }
 
-/** `20.0 Gb/s`, per lane: a Thunderbolt lane runs at 10, 20 or 40. */
+const laneSpeeds: ReadonlySet<number> = new Set([10, 20, 40])
+
+/** `20.0 Gb/s`, per lane; a Thunderbolt lane runs at 10, 20 or 40. */
 export function parseLaneSpeed(text: string | undefined): number | undefined {
-  const value = /^(\d{1,3})(?:\.\d)? Gb\/s$/.exec(text ?? '')?.[1]
-  return value === undefined || value === '0' ? undefined : Number(value)
+  const value = Number(/^(\d{1,3})(?:\.\d)? Gb\/s$/.exec(text ?? '')?.[1])
+  return laneSpeeds.has(value) ? value : undefined
 }
 
 const pcieSpeeds: ReadonlySet<number> = new Set([2.5, 5, 8, 16, 32, 64])

@@ -362,3 +362,62 @@ export const surfaceBook: Machine = {
     findings: ['detachable-gpu info'],
   },
 }
+
+/** The kernel marks it removable and nothing else is known: external, over something. As QEMU with an ACPI table. */
+export const removableOnly: Machine = {
+  name: 'removable-without-a-controller',
+  origin: 'QEMU with ExternalFacingPort and usb4-host-interface, but no host interface behind it',
+  facts: 'synthetic',
+  kernel: '6.12.117',
+  pci: [
+    bridge('00:02.0', '1b36:000c', [
+      bridge('01:00.0', '104c:8232', [
+        bridge('02:00.0', '104c:8233', [
+          {
+            at: '03:00.0',
+            id: '1234:1111',
+            subsystem: '1af4:1100',
+            class: '038000',
+            driver: 'bochs-drm',
+            attributes: { removable: 'removable\n' },
+          },
+        ]),
+      ]),
+    ]),
+    bridge('00:03.0', '1b36:000c', [
+      { at: '04:00.0', id: '1234:1111', subsystem: '1af4:1100', class: '038000', driver: 'bochs-drm' },
+    ]),
+  ],
+  thunderbolt: [],
+  cards: [
+    { name: 'card0', pci: '03:00.0', connectors: { 'Virtual-1': 'connected' } },
+    { name: 'card1', pci: '04:00.0', connectors: { 'Virtual-2': 'connected' } },
+  ],
+  expected: {
+    gpus: {
+      '0000:03:00.0': {
+        key: '1234:1111:1af4:1100@02.0/00.0/00.0/00.0',
+        verdict: 'external',
+        confidence: 'medium',
+        transport: 'unknown',
+        stage: 'ready',
+        driver: 'bochs-drm',
+        power: 'active',
+        displays: ['card0/Virtual-1'],
+        link: { hops: ['0000:01:00.0 real', '0000:03:00.0 real'] },
+      },
+      '0000:04:00.0': {
+        key: '1234:1111:1af4:1100@03.0/00.0',
+        verdict: 'internal',
+        confidence: 'high',
+        stage: 'ready',
+        driver: 'bochs-drm',
+        power: 'active',
+        displays: ['card1/Virtual-2'],
+        link: { hops: ['0000:04:00.0 real'] },
+      },
+    },
+    enclosures: {},
+    findings: ['verdict-uncertain info'],
+  },
+}

@@ -46,7 +46,9 @@ describe('driverCompliance', () => {
     const skipped = all.filter((result) => result.outcome === 'skipped')
     expect(skipped.length).toBeGreaterThan(10)
     for (const { reason } of skipped) expect(reason).toMatch(/\S+ \S+ \S+/)
-    expect(skipped.map((result) => result.reason)).toContain('does not apply to this rig: the rig has no hand to unplug')
+    expect(skipped.map((result) => result.reason)).toContain(
+      'does not apply to this rig: the rig has no hand to unplug',
+    )
   })
 
   it('fails a rule that is broken', async () => {

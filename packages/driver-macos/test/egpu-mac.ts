@@ -131,6 +131,7 @@ function tunnelTree(): TreeNode {
 /** Reads the events of a watch as they come. */
 export class Events implements AsyncDisposable {
   readonly seen: DriverEvent[] = []
+  readonly #arrivals = new WeakMap<DriverEvent, number>()
   readonly #end = new AbortController()
   readonly #reading: Promise<void>
   error: unknown
@@ -154,6 +155,12 @@ export class Events implements AsyncDisposable {
     }
   }
 
+  /** When an event of this type came, on the clock of `performance.now()`. */
+  async arrival(type: DriverEvent['type']): Promise<number> {
+    const event = await this.untilType(type)
+    return this.#arrivals.get(event) as number
+  }
+
   async untilType(type: DriverEvent['type']): Promise<DriverEvent> {
     return this.until((event) => event.type === type)
   }
@@ -165,7 +172,10 @@ export class Events implements AsyncDisposable {
 
   async #read(driver: EGpuDriver): Promise<void> {
     try {
-      for await (const event of driver.watch({ signal: this.#end.signal })) this.seen.push(event)
+      for await (const event of driver.watch({ signal: this.#end.signal })) {
+        this.#arrivals.set(event, performance.now())
+        this.seen.push(event)
+      }
     } catch (error) {
       this.error = error
     }

@@ -56,6 +56,17 @@ describe('the fake kernel', () => {
     close()
   })
 
+  it('keeps every ping of a port that nobody services', async () => {
+    const { mac, parent, drain, close } = await subscribe()
+    for (let count = 1; count <= 20; count += 1) {
+      drain()
+      mac.attach(parent, usb())
+      expect(mac.counts().pings).toBe(count)
+    }
+    close()
+    expect(mac.counts().pings).toBe(0)
+  })
+
   it('keeps 1024 changes and drops the rest', async () => {
     const { mac, parent, drain, close } = await subscribe()
     drain()

@@ -20,6 +20,8 @@ export interface Counts {
   readonly handles: number
   readonly ports: number
   readonly faults: number
+  /** Messages waiting at ports; an open watch may have a few. */
+  readonly pings: number
 }
 
 /** A machine whose registry is played by a C library with IOKit's and CoreFoundation's interface. */
@@ -90,10 +92,10 @@ export class FakeMac {
   }
 
   counts(): Counts {
-    const out = new BigInt64Array(4)
+    const out = new BigInt64Array(5)
     this.#control.stats(out)
-    const [objects = 0, handles = 0, ports = 0, faults = 0] = [...out].map(Number)
-    return { objects, handles, ports, faults }
+    const [objects = 0, handles = 0, ports = 0, faults = 0, pings = 0] = [...out].map(Number)
+    return { objects, handles, ports, faults, pings }
   }
 }
 

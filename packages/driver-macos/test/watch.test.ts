@@ -153,6 +153,20 @@ describe('a watch', () => {
     expect(machine.mac.counts()).toEqual(before)
   })
 
+  it('takes the messages that its port gets, also where it never needs them', async () => {
+    const machine = await EGpuMac.boot({ plugged: false })
+    await using driver = machine.driver({}, { pollIntervalMs: 1 })
+    await using events = new Events(driver)
+    await events.untilType('resync')
+    for (let cycle = 0; cycle < 30; cycle += 1) {
+      machine.plug()
+      await events.untilType('device-observed')
+      machine.unplug()
+      await events.untilType('device-removed')
+    }
+    expect(machine.mac.counts().pings).toBeLessThan(10)
+  })
+
   it('leaves no object, handle or port behind after many plugs, and never releases twice', async () => {
     const machine = await EGpuMac.boot({ plugged: false })
     const before = machine.mac.counts()

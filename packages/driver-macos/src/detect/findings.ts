@@ -58,7 +58,7 @@ function boxesWithoutGpu({ routers, joins, picture }: Facts): Finding[] {
   const behind = new Set([...joins.values()].map((join) => join.router))
   const unplaced = picture.withRole('pci').some((node) => isFunction(node) && isTunnelled(node) && !joins.has(node))
   return routers
-    .filter((router) => isGpuBox(router) && !isBlocked(router) && !behind.has(router) && !unplaced)
+    .filter((router) => !behind.has(router) && !unplaced && !isBlocked(router) && isGpuBox(router))
     .map((router) => ({
       code: 'enclosure-without-gpu',
       severity: 'error',

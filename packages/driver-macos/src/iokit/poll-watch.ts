@@ -11,10 +11,19 @@ export interface PollOptions {
   readonly intervalMs: number
 }
 
+/** A run loop mode of our own, so that taking messages from our port runs nothing else on this thread. */
+const privateMode = 'egpu-driver-macos'
+const utf8 = 0x08000100
+/** kCFRunLoopRunHandledSource (CFRunLoop.h). */
+const handledSource = 4
+/** More messages than there are notifications cannot be waiting after one look. */
+const mostMessages = 64
+
 /**
  * Subscribes at the kernel and asks it every so often what came and went. A notification collects its objects whether
- * or not anybody listens to its port (xnu, `IOUserClient.cpp`), so nothing is lost between two looks, and there is no
- * callback, run loop or thread that could crash or hang.
+ * or not anybody listens to its port (xnu, `IOUserClient.cpp`), so nothing is lost between two looks, and no thread or
+ * callback is needed. Its port gets a message for each burst all the same, and a port keeps what nobody takes
+ * (`MACH_SEND_ALWAYS`), so after each burst the messages are taken, without waiting.
  */
 export class PollWatch implements RegistryWatch {
   readonly #libraries: Libraries
@@ -24,13 +33,18 @@ export class PollWatch implements RegistryWatch {
   readonly #published: number[] = []
   readonly #terminated: number[] = []
   readonly #id = new BigUint64Array(1)
+  readonly #mode: Pointer
+  readonly #source: Pointer
   #open = true
 
   constructor(libraries: Libraries, classNames: readonly string[], options: PollOptions) {
     this.#libraries = libraries
     this.#options = options
     this.#port = libraries.IONotificationPortCreate(0)
-    // IOKit calls it without looking should anybody ever service the port, so it must not be NULL.
+    this.#source = libraries.IONotificationPortGetRunLoopSource(this.#port)
+    this.#mode = libraries.CFStringCreateWithCString(null, privateMode, utf8)
+    libraries.CFRunLoopAddSource(libraries.CFRunLoopGetCurrent(), this.#source, this.#mode)
+    // IOKit calls it for each message; that there is one is all it says, and that was known.
     this.#callback = libraries.registerMatchingCallback(() => {})
     try {
       for (const className of classNames) {
@@ -54,7 +68,8 @@ export class PollWatch implements RegistryWatch {
       const change = this.#drain()
       const leftMs = end - clock.now()
       if (leftMs <= 0 || change.overflowed || change.added.length + change.removed.length > 0) return change
-      await clock.sleep(Math.min(intervalMs, leftMs), { signal })
+      // Looking takes time too, so ask a little before the period is over.
+      await clock.sleep(Math.min(intervalMs - Math.min(15, intervalMs / 10), leftMs), { signal })
     }
   }
 
@@ -67,6 +82,7 @@ export class PollWatch implements RegistryWatch {
     const added = this.#published.map((iterator) => this.#take(iterator))
     const removed = this.#terminated.map((iterator) => this.#take(iterator))
     const overflowed = [...added, ...removed].some((ids) => ids.length >= kernelKeeps)
+    if ([...added, ...removed].some((ids) => ids.length > 0)) this.#takeMessages()
     return { added: added.flat(), removed: removed.flat(), overflowed }
   }
 
@@ -79,6 +95,12 @@ export class PollWatch implements RegistryWatch {
       libraries.IOObjectRelease(entry)
     }
     return ids
+  }
+
+  #takeMessages(): void {
+    for (let count = 0; count < mostMessages; count += 1) {
+      if (this.#libraries.CFRunLoopRunInMode(this.#mode, 0, 1) !== handledSource) return
+    }
   }
 
   #subscribe(type: string, className: string): number {
@@ -100,6 +122,8 @@ export class PollWatch implements RegistryWatch {
     if (!this.#open) return
     this.#open = false
     for (const iterator of [...this.#published, ...this.#terminated]) this.#libraries.IOObjectRelease(iterator)
+    this.#libraries.CFRunLoopRemoveSource(this.#libraries.CFRunLoopGetCurrent(), this.#source, this.#mode)
+    this.#libraries.CFRelease(this.#mode)
     this.#libraries.IONotificationPortDestroy(this.#port)
     this.#libraries.unregisterCallback(this.#callback)
   }

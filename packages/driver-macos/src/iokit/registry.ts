@@ -31,11 +31,10 @@ export class IoKitRegistry implements Registry {
 
   matching(className: string): readonly RegistryEntry[] {
     for (let attempt = 0; ; attempt += 1) {
-      const out = new Uint32Array(1)
       const matching = this.#libraries.IOServiceMatching(className)
-      const result = this.#libraries.IOServiceGetMatchingServices(0, matching, out)
+      const result = this.#libraries.IOServiceGetMatchingServices(0, matching, handleOut)
       if (result !== 0) throw kernelRefused(`IOServiceGetMatchingServices(${className})`, result)
-      const iterator = out[0] as number
+      const iterator = handleOut[0] as number
       const entries = collect(this.#libraries, this.#values, iterator)
       const valid = this.#libraries.IOIteratorIsValid(iterator) !== 0
       this.#libraries.IOObjectRelease(iterator)
@@ -65,6 +64,12 @@ function collect(libraries: Libraries, values: CoreFoundationValues, iterator: n
   return entries
 }
 
+/** Where C puts its answers; every call is synchronous, so one of each does for all. */
+const idOut = new BigUint64Array(1)
+const handleOut = new Uint32Array(1)
+/** io_name_t is 128 bytes. */
+const nameOut: Buffer = Buffer.alloc(128)
+
 /** Owns one `io_registry_entry_t`. */
 class IoKitEntry implements RegistryEntry {
   readonly #libraries: Libraries
@@ -78,8 +83,7 @@ class IoKitEntry implements RegistryEntry {
   }
 
   get id(): bigint | undefined {
-    const id = new BigUint64Array(1)
-    return this.#libraries.IORegistryEntryGetRegistryEntryID(this.#handle, id) === 0 ? id[0] : undefined
+    return this.#libraries.IORegistryEntryGetRegistryEntryID(this.#handle, idOut) === 0 ? idOut[0] : undefined
   }
 
   get className(): string {
@@ -104,16 +108,15 @@ class IoKitEntry implements RegistryEntry {
   }
 
   parent(): RegistryEntry | undefined {
-    const out = new Uint32Array(1)
-    const result = this.#libraries.IORegistryEntryGetParentEntry(this.#handle, plane, out)
-    return result === 0 ? new IoKitEntry(this.#libraries, this.#values, out[0] as number) : undefined
+    const result = this.#libraries.IORegistryEntryGetParentEntry(this.#handle, plane, handleOut)
+    return result === 0 ? new IoKitEntry(this.#libraries, this.#values, handleOut[0] as number) : undefined
   }
 
   children(): readonly RegistryEntry[] {
-    const out = new Uint32Array(1)
-    if (this.#libraries.IORegistryEntryGetChildIterator(this.#handle, plane, out) !== 0) return []
-    const children = collect(this.#libraries, this.#values, out[0] as number)
-    this.#libraries.IOObjectRelease(out[0] as number)
+    if (this.#libraries.IORegistryEntryGetChildIterator(this.#handle, plane, handleOut) !== 0) return []
+    const iterator = handleOut[0] as number
+    const children = collect(this.#libraries, this.#values, iterator)
+    this.#libraries.IOObjectRelease(iterator)
     return children
   }
 
@@ -124,10 +127,8 @@ class IoKitEntry implements RegistryEntry {
   }
 
   #name(read: (buffer: Uint8Array) => number): string | undefined {
-    // io_name_t is 128 bytes.
-    const buffer = Buffer.alloc(128)
-    if (read(buffer) !== 0) return undefined
-    const end = buffer.indexOf(0)
-    return buffer.toString('utf8', 0, end === -1 ? buffer.length : end) || undefined
+    if (read(nameOut) !== 0) return undefined
+    const end = nameOut.indexOf(0)
+    return nameOut.toString('utf8', 0, end === -1 ? nameOut.length : end) || undefined
   }
 }

@@ -1,7 +1,7 @@
 // Objects that count themselves: releasing too often, or asking one kind for what another has, is a fault.
 #include "fake.h"
 
-int64_t live_cf, live_objects, live_ports, faults;
+int64_t live_cf, live_objects, live_ports, live_pings, faults;
 
 static pthread_mutex_t mutex;
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -105,12 +105,13 @@ API kern_return_t IOPMGetThermalWarningLevel(uint32_t *level) {
   return thermal_result;
 }
 
-// Objects alive, handles alive, ports alive, faults since the start.
+// Objects alive, handles alive, ports alive, faults since the start, pings that nobody took.
 API void FakeIOKit_stats(int64_t *out) {
   lock();
   out[0] = live_cf;
   out[1] = live_objects;
   out[2] = live_ports;
   out[3] = faults;
+  out[4] = live_pings;
   unlock();
 }

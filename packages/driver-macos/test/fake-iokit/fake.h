@@ -47,6 +47,7 @@ typedef struct Node {
   uint64_t id;
   char name[128], location[64], class_name[128];
   CF *properties;
+  const char *classes[16]; // its own and those it derives from, interned
   struct Node *parent, *child, *sibling;
   int inactive, matched, keeps_properties;
   int vanish_after;   // property reads left until it is torn down; -1 for never
@@ -73,7 +74,7 @@ typedef struct Object {
 
 extern Node *root;
 extern Object *notifications;
-extern int64_t live_cf, live_objects, live_ports, faults;
+extern int64_t live_cf, live_objects, live_ports, live_pings, faults;
 
 void lock(void);
 void unlock(void);

@@ -1,6 +1,7 @@
 // Notifications by the kernel's rules (xnu, IOServiceUserNotification in IOUserClient.cpp):
 // a notification keeps its own objects whether or not its port is serviced; it keeps 1024 and drops the rest; it hands
-// them out last in, first out; it pings its port only when it is armed, that is once it was drained, and was empty.
+// them out last in, first out; it pings its port only when it is armed, that is once it was drained, and was empty. A
+// port that nobody services keeps every ping (MACH_SEND_ALWAYS).
 #include "fake.h"
 
 enum { MOST_OUTSTANDING = 1024 };
@@ -15,6 +16,7 @@ struct Port { Ping *first, **last; CF *source; pthread_t thread; int threaded, s
 static void ping(Object *notification) {
   if (!notification->port) return;
   Ping *message = calloc(1, sizeof *message);
+  live_pings++;
   message->notification = notification;
   *notification->port->last = message;
   notification->port->last = &message->next;
@@ -27,7 +29,10 @@ void notify(Node *node, int published) {
     if (wants_terminated == published || !node_matches(node, notification->matching)) continue;
     if (notification->count >= MOST_OUTSTANDING) continue;
     list_add(notification, node);
-    if (notification->armed && notification->count == 1) ping(notification);
+    if (notification->armed && notification->count == 1) {
+      notification->armed = 0;
+      ping(notification);
+    }
   }
 }
 
@@ -90,6 +95,7 @@ static int serve(Port *port) {
   if (!port->first) port->last = &port->first;
   Object *notification = message->notification;
   free(message);
+  live_pings--;
   if (notification) {
     void (*callback)(void *, uint32_t) = notification->callback;
     void *refcon = notification->refcon;
@@ -141,6 +147,7 @@ API void IONotificationPortDestroy(Port *port) {
   while (port->first) {
     Ping *next = port->first->next;
     free(port->first);
+    live_pings--;
     port->first = next;
   }
   port->source->payload = NULL;

@@ -95,6 +95,17 @@ void node_release(Node *node) {
   free(node);
 }
 
+// Classes are compared by address, as the kernel compares its metaclasses.
+static const char *intern(const char *text) {
+  static char *pool[4096];
+  unsigned hash = 5381;
+  for (const char *c = text; *c; c++) hash = hash * 33 + (unsigned char)*c;
+  for (unsigned i = hash % 4096;; i = (i + 1) % 4096) {
+    if (!pool[i]) pool[i] = strdup(text);
+    if (!strcmp(pool[i], text)) return pool[i];
+  }
+}
+
 static void copy_text(char *to, size_t size, const CF *from) {
   snprintf(to, size, "%s", from && from->kind == CF_STRING ? from->text : "");
 }
@@ -111,6 +122,10 @@ Node *node_build(CF *plist, Node *parent) {
   copy_text(node->class_name, sizeof node->class_name, cf_get(plist, "IOObjectClass"));
   CF *id = cf_get(plist, "IORegistryEntryID");
   if (id) node->id = (uint64_t)id->integer;
+  node->classes[0] = intern(node->class_name);
+  CF *inheritance = cf_get(plist, "IOObjectInheritance");
+  for (long i = 0; inheritance && i < inheritance->count && i < 15; i++)
+    node->classes[i + 1] = intern(inheritance->values[i]->text);
   CF *children = cf_get(plist, "IORegistryEntryChildren");
   Node **tail = &node->child;
   for (long i = 0; children && children->kind == CF_ARRAY && i < children->count; i++) {
@@ -138,17 +153,15 @@ Node *node_find(Node *from, uint64_t id) {
   return NULL;
 }
 
-static int conforms(const Node *node, const char *class_name) {
-  if (!strcmp(node->class_name, class_name)) return 1;
-  CF *inheritance = cf_get(node->properties, "IOObjectInheritance");
-  for (long i = 0; inheritance && i < inheritance->count; i++)
-    if (!strcmp(inheritance->values[i]->text, class_name)) return 1;
+static int conforms(const Node *node, const char *interned) {
+  for (int i = 0; i < 16 && node->classes[i]; i++)
+    if (node->classes[i] == interned) return 1;
   return 0;
 }
 
 int node_matches(const Node *node, const CF *matching) {
   CF *wanted = cf_get(matching, "IOProviderClass");
-  if (wanted && !conforms(node, wanted->text)) return 0;
+  if (wanted && !conforms(node, wanted->payload)) return 0;
   wanted = cf_get(matching, "IONameMatch");
   if (wanted && strcmp(node->name, wanted->text)) return 0;
   wanted = cf_get(matching, "IORegistryEntryID");
@@ -188,7 +201,9 @@ static CF *matching_dictionary(const char *key, CF *value) {
 }
 API CF *IOServiceMatching(const char *name) {
   lock();
-  CF *dictionary = matching_dictionary("IOProviderClass", cf_string(name, 1));
+  CF *class_name = cf_string(name, 1);
+  class_name->payload = (void *)intern(name);
+  CF *dictionary = matching_dictionary("IOProviderClass", class_name);
   unlock();
   return dictionary;
 }
@@ -325,7 +340,7 @@ API kern_return_t IORegistryEntryGetRegistryEntryID(uint32_t handle, uint64_t *o
 API uint8_t IOObjectConformsTo(uint32_t handle, const char *class_name) {
   lock();
   Object *object = object_of(handle, OBJECT_ENTRY);
-  uint8_t yes = object && conforms(object->node, class_name);
+  uint8_t yes = object && conforms(object->node, intern(class_name));
   unlock();
   return yes;
 }

@@ -1,5 +1,5 @@
 import type { DriverEvent, ResyncReason } from '../driver/events.ts'
-import type { DeviceObservation, DriverSnapshot } from '../driver/observation.ts'
+import type { DriverSnapshot } from '../driver/observation.ts'
 import type { Enclosure } from '../types/enclosure.ts'
 import type { Finding } from '../types/finding.ts'
 import type { DeviceTracker } from './device-tracker.ts'
@@ -8,9 +8,8 @@ import { equal } from './equal.ts'
 import type { EventHub } from './event-hub.ts'
 import type { Arrival } from './fusion/fuser.ts'
 import type { Source } from './fusion/tracked-device.ts'
-
-/** What is wrong with what a driver sent, as the end of a sentence that begins with its name. */
-export type Violation = string
+import { checkEnclosure, checkFinding, checkObservation, checkSnapshot } from './snapshot-check.ts'
+import type { CheckedSnapshot, Violation } from './snapshot-check.ts'
 
 /** Applies what drivers say to the manager's picture of the machine. */
 export class DriverEvents {
@@ -38,7 +37,7 @@ export class DriverEvents {
   apply(source: Source, event: DriverEvent): Violation | undefined {
     switch (event.type) {
       case 'device-observed': {
-        const violation = unusable(event.device)
+        const violation = checkObservation(event.device)
         if (violation === undefined) this.#devices.observeOne(source, event.device.key, event.device)
         return violation
       }
@@ -60,20 +59,25 @@ export class DriverEvents {
         this.#devices.sampled(sighting, event.sample)
         return undefined
       }
-      case 'enclosure-observed':
-        this.#enclosureObserved(source, event.enclosure)
-        return undefined
+      case 'enclosure-observed': {
+        const violation = checkEnclosure(event.enclosure)
+        if (violation === undefined) this.#enclosureObserved(source, event.enclosure)
+        return violation
+      }
       case 'enclosure-removed':
-        if (!this.#enclosures.seenBy(source.name).includes(event.id)) {
+        if (!this.#enclosures.sees(source.name, event.id)) {
           return `says that enclosure ${event.id} is gone, which it does not list`
         }
         this.#enclosureRemoved(source, event.id)
         return undefined
       case 'findings-observed':
-        this.#findingsObserved(source, event.findings)
-        return undefined
-      case 'resync':
-        return this.#resync(source, event.reason, event.snapshot)
+        return this.#findingsAlone(source, event.findings)
+      case 'resync': {
+        const checked = checkSnapshot(event.snapshot)
+        if (checked === undefined)
+          return 'sent a resync without devices, enclosures and findings; what it said before is kept'
+        return this.#resync(source, event.reason, checked)
+      }
       default:
         return `sent an event of the unknown type ${JSON.stringify((event as { type: unknown }).type)}`
     }
@@ -83,23 +87,23 @@ export class DriverEvents {
    * Takes the first look of several drivers at once, so that which of them answered first decides nothing. Returns the
    * violations of each.
    */
-  begin(looks: readonly { readonly source: Source; readonly snapshot: DriverSnapshot }[]): Map<Source, Violation> {
+  begin(looks: readonly { readonly source: Source; readonly look: CheckedSnapshot }[]): Map<Source, Violation> {
     const violations = new Map<Source, Violation>()
     const arrivals: { source: Source; arrival: Arrival }[] = []
-    for (const { source, snapshot } of looks) {
-      for (const enclosure of snapshot.enclosures) this.#enclosureObserved(source, enclosure)
-      const { slots, violation } = this.#slotsOf(source, snapshot)
+    for (const { source, look } of looks) {
+      for (const enclosure of look.snapshot.enclosures) this.#enclosureObserved(source, enclosure)
+      const { slots, violation = look.violation } = this.#slotsOf(source, look.snapshot)
       if (violation !== undefined) violations.set(source, violation)
       for (const arrival of slots) arrivals.push({ source, arrival })
     }
     this.#devices.observe(arrivals, true)
-    for (const { source, snapshot } of looks) this.#findingsObserved(source, snapshot.findings)
+    for (const { source, look } of looks) this.#findingsObserved(source, look.snapshot.findings)
     return violations
   }
 
   /** Departures come first, boxes before what is in them. */
-  #resync(source: Source, reason: ResyncReason, snapshot: DriverSnapshot): Violation | undefined {
-    const { slots, violation } = this.#slotsOf(source, snapshot)
+  #resync(source: Source, reason: ResyncReason, { snapshot, ...look }: CheckedSnapshot): Violation | undefined {
+    const { slots, violation = look.violation } = this.#slotsOf(source, snapshot)
     const listed = new Set(slots.map(({ slot }) => slot))
     for (const slot of this.#devices.slots(source)) {
       if (!listed.has(slot)) this.#devices.remove(source, slot, false, `it was gone when ${source.name} looked again`)
@@ -116,20 +120,15 @@ export class DriverEvents {
     return violation
   }
 
-  /** Under which name each observation is kept: its key, or `key#2` for the second with that key. */
+  /** Under which name each observation is kept: its key; for the second with that key something no key looks like. */
   #slotsOf(source: Source, { devices }: DriverSnapshot): { slots: Arrival[]; violation: Violation | undefined } {
     const counts = new Map<string, number>()
     const slots: Arrival[] = []
     let violation: Violation | undefined
     for (const observation of devices) {
-      const wrong = unusable(observation)
-      if (wrong !== undefined) {
-        violation = wrong
-        continue
-      }
       const count = (counts.get(observation.key) ?? 0) + 1
       counts.set(observation.key, count)
-      slots.push({ slot: count === 1 ? observation.key : `${observation.key}#${count}`, observation })
+      slots.push({ slot: count === 1 ? observation.key : `${observation.key}\0${count}`, observation })
     }
     const repeated = new Set([...counts].filter(([, count]) => count > 1).map(([key]) => key))
     const known = this.#repeated.get(source.name) ?? new Set()
@@ -170,17 +169,18 @@ export class DriverEvents {
     return id === undefined ? finding : { ...finding, deviceId: id }
   }
 
+  #findingsAlone(source: Source, findings: readonly Finding[]): Violation | undefined {
+    const wrong = findings.map(checkFinding)
+    this.#findingsObserved(
+      source,
+      findings.filter((_, index) => wrong[index] === undefined),
+    )
+    return wrong.find((violation) => violation !== undefined)
+  }
+
   #findingsObserved(source: Source, findings: readonly Finding[]): void {
     const before = this.#findings.get(source) ?? []
     this.#findings.set(source, findings)
     if (!equal(before, findings)) this.#hub.emit({ type: 'findings-changed', findings: this.findings })
   }
-}
-
-/** Without these there is nothing to recognise a device by. */
-function unusable(observation: DeviceObservation): Violation | undefined {
-  const { key, identity, gpu } = observation
-  if (typeof key !== 'string' || key === '') return 'listed a device without a key; it is left out'
-  if (typeof identity === 'object' && typeof gpu === 'object') return undefined
-  return `listed device ${key} without its identity or its description; it is left out`
 }

@@ -2,13 +2,14 @@ import type { AbortOptions } from '../abort.ts'
 import type { Clock } from '../clock.ts'
 import type { EGpuDriver } from '../driver/driver.ts'
 import type { DriverEvent } from '../driver/events.ts'
-import type { DriverSnapshot } from '../driver/observation.ts'
 import { EGpuError, EGpuErrorCode } from '../error.ts'
 import { withDeadline } from './deadline.ts'
 import type { DriverEvents } from './driver-events.ts'
 import type { DriverStatus } from './driver-status.ts'
 import type { EventHub } from './event-hub.ts'
 import type { Source } from './fusion/tracked-device.ts'
+import { checkSnapshot } from './snapshot-check.ts'
+import type { CheckedSnapshot } from './snapshot-check.ts'
 
 /** A look that events kept overtaking is not worth a third repetition: the watch tells the same. */
 const listAttempts = 3
@@ -65,7 +66,7 @@ export class DriverSession {
   }
 
   /** Probes and lists. `undefined` when it cannot be used; `status` says why. */
-  async open({ signal }: AbortOptions): Promise<DriverSnapshot | undefined> {
+  async open({ signal }: AbortOptions): Promise<CheckedSnapshot | undefined> {
     try {
       const probe = await this.call('probe', (inner) => this.driver.probe({ signal: inner }), signal)
       if (!probe.usable) {
@@ -73,7 +74,9 @@ export class DriverSession {
         this.#reason = probe.reason
         return undefined
       }
-      return await this.call('list', (inner) => this.driver.list({ signal: inner }), signal)
+      const look = checkSnapshot(await this.call('list', (inner) => this.driver.list({ signal: inner }), signal))
+      if (look === undefined) throw this.#violation('answered list() without devices, enclosures and findings')
+      return look
     } catch (error) {
       signal?.throwIfAborted()
       this.fail(error, true)
@@ -153,8 +156,8 @@ export class DriverSession {
       const end = (): void => {
         signal.removeEventListener('abort', end)
         resolve()
-        // A driver may refuse or hang here; its watch is over for us either way.
-        if (signal.aborted) Promise.resolve(iterator?.return?.()).catch(() => undefined)
+        // A driver may refuse, throw or hang here; its watch is over for us either way.
+        if (signal.aborted) void leave(iterator).catch(() => undefined)
       }
       const failed = (error: unknown): void => {
         if (!signal.aborted) this.fail(error, true)
@@ -169,6 +172,10 @@ export class DriverSession {
       }
       const step = (result: IteratorResult<DriverEvent>): void => {
         if (signal.aborted) return
+        if (typeof result !== 'object' || result === null) {
+          failed(this.#violation('gave something else than results from its watch'))
+          return
+        }
         if (result.done === true) {
           failed(this.#violation('ended its watch by itself'))
           return
@@ -224,6 +231,14 @@ export class DriverSession {
   }
 }
 
+async function leave(iterator: AsyncIterator<DriverEvent> | undefined): Promise<void> {
+  await iterator?.return?.()
+}
+
 function textOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause)
+  try {
+    return cause instanceof Error ? cause.message : String(cause)
+  } catch {
+    return 'with something that cannot be shown as text'
+  }
 }

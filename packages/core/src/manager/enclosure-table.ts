@@ -23,6 +23,10 @@ export class EnclosureTable {
     return [...this.#rows].filter(([, { bySource }]) => bySource.has(driver)).map(([id]) => id)
   }
 
+  sees(driver: string, id: string): boolean {
+    return this.#rows.get(id)?.bySource.has(driver) === true
+  }
+
   observe(driver: string, enclosure: Enclosure): Enclosure {
     const row = this.#rows.get(enclosure.id) ?? { bySource: new Map<string, Enclosure>(), merged: enclosure }
     row.bySource.set(driver, { ...enclosure, seenBy: enclosure.seenBy ?? driver })

@@ -38,20 +38,25 @@ export class EventHub {
   }
 
   on<T extends EGpuEventType>(type: T, listener: (event: EGpuEvent<T>) => unknown): () => void {
+    if (typeof listener !== 'function') throw new TypeError(`a listener must be a function, not ${String(listener)}`)
+    let subscribed = true
     const failed = (error: unknown): void => {
       // A listener of failures that fails has nobody left to tell.
       if (type !== 'listener-failed') this.emit({ type: 'listener-failed', event: type, error })
     }
     const guarded = (event: EGpuEvent): void => {
+      // The emitter goes on with the listeners it had when it began.
+      if (!subscribed) return
       try {
         const result = listener(event as unknown as EGpuEvent<T>)
-        if (result instanceof Promise) result.catch(failed)
+        if (isThenable(result)) result.then(undefined, failed)
       } catch (error) {
         failed(error)
       }
     }
     this.#emitter.on(type, guarded)
     return () => {
+      subscribed = false
       this.#emitter.off(type, guarded)
     }
   }
@@ -120,4 +125,9 @@ export class EventHub {
     this.#emitter.emit(event.type, event)
     for (const { types, queue } of this.#streams) if (types === undefined || types.has(event.type)) queue.push(event)
   }
+}
+
+/** A promise of this or of any other realm or library. */
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }

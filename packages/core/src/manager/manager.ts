@@ -99,7 +99,7 @@ export class EGpuManager implements AsyncDisposable {
     this.#events = new DriverEvents(this.#hub, this.#devices, this.#enclosures)
     const shared = { clock, hub: this.#hub, events: this.#events, timeoutMs: this.#driverTimeoutMs }
     this.#sessions = drivers.map((driver, rank) => new DriverSession({ ...shared, driver, rank }))
-    this.#targets = new Targets(this.#sessions, this.#devices, this.registry)
+    this.#targets = new Targets(clock, this.#sessions, this.#devices, this.registry)
     this.#disconnects = new SafeDisconnect(this.#hub, clock, this.#devices, this.#sessions, this.#guests)
     this.#migrations = new MigrationBook(this.#devices)
     this.#monitor = new Monitor(this.#sessions, this.#devices, clock)
@@ -279,12 +279,10 @@ export class EGpuManager implements AsyncDisposable {
 
   async #begin(signal: AbortSignal | undefined): Promise<void> {
     const opened = await Promise.all(
-      this.#sessions.map(async (session) => ({ session, snapshot: await session.open({ signal }) })),
+      this.#sessions.map(async (session) => ({ session, look: await session.open({ signal }) })),
     )
     signal?.throwIfAborted()
-    const looks = opened.flatMap(({ session, snapshot }) =>
-      snapshot === undefined ? [] : [{ source: session.source, snapshot }],
-    )
+    const looks = opened.flatMap(({ session, look }) => (look === undefined ? [] : [{ source: session.source, look }]))
     if (looks.length === 0 && this.#sessions.length > 0) {
       const reasons = this.drivers.map(({ name, reason }) => `${name}: ${reason}`)
       const cause = this.drivers.find(({ error }) => error !== undefined)?.error

@@ -1,5 +1,6 @@
 import type { AbortOptions } from '../abort.ts'
 import { abandonable } from '../abort.ts'
+import type { Clock } from '../clock.ts'
 import { EGpuError, EGpuErrorCode } from '../error.ts'
 import type { GpuDeviceRegistry } from '../registry/registry.ts'
 import { GpuDeviceState } from '../registry/states.ts'
@@ -11,12 +12,14 @@ import type { TrackedDevice } from './fusion/tracked-device.ts'
 
 /** Where work can run, over all drivers, and what is open there. */
 export class Targets {
+  readonly #clock: Clock
   readonly #sessions: readonly DriverSession[]
   readonly #devices: DeviceTracker
   readonly #registry: GpuDeviceRegistry
-  readonly #open = new Set<OpenTarget>()
+  readonly #open = new Map<OpenTarget, DriverSession>()
 
-  constructor(sessions: readonly DriverSession[], devices: DeviceTracker, registry: GpuDeviceRegistry) {
+  constructor(clock: Clock, sessions: readonly DriverSession[], devices: DeviceTracker, registry: GpuDeviceRegistry) {
+    this.#clock = clock
     this.#sessions = sessions
     this.#devices = devices
     this.#registry = registry
@@ -62,7 +65,16 @@ export class Targets {
   }
 
   async close(): Promise<void> {
-    await Promise.allSettled([...this.#open].map((target) => target.close()))
+    await Promise.all([...this.#open].map(([target, session]) => this.#discard(session, target)))
+  }
+
+  /** Closing a target on a device that hangs may hang too, and must not hold up whoever wanted to be rid of it. */
+  async #discard(session: DriverSession, target: OpenTarget): Promise<void> {
+    try {
+      await session.call(`close of target ${target.target.id}`, () => target.close(), undefined)
+    } catch (error) {
+      session.fail(error, false)
+    }
   }
 
   #mapped(session: DriverSession, target: ComputeTarget): ComputeTarget {
@@ -89,7 +101,7 @@ export class Targets {
     if (device !== undefined) {
       const state = this.#devices.state(device)
       if (device.ejecting || state === GpuDeviceState.Leaving || deadStates.has(state)) {
-        await inner.close()
+        await this.#discard(session, inner)
         throw new EGpuError(
           EGpuErrorCode.DeviceLost,
           `device ${device.id} is ${device.ejecting ? 'being disconnected' : state}, so ${session.name}/${inner.target.id} cannot be used; choose another target`,
@@ -106,7 +118,12 @@ export class Targets {
       this.#open.delete(outer)
       if (device !== undefined) this.#use(device.id, -1)
     }
-    const lost = inner.lost.then((loss) => {
+    const rejected = (error: unknown): TargetLoss => ({
+      reason: 'unknown',
+      message: `its driver failed to tell of its end: ${error instanceof Error ? error.message : typeof error}`,
+      atMs: this.#clock.now(),
+    })
+    const lost = inner.lost.catch(rejected).then((loss) => {
       if (device !== undefined && open) this.#lost(session, inner.target, device.id, epoch, loss)
       closed()
       return loss
@@ -117,7 +134,7 @@ export class Targets {
     }
     const target = this.#mapped(session, inner.target)
     const outer: OpenTarget = { target, epoch, handle: inner.handle, lost, close, [Symbol.asyncDispose]: close }
-    this.#open.add(outer)
+    this.#open.set(outer, session)
     return outer
   }
 

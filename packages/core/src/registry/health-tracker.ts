@@ -85,9 +85,11 @@ export class HealthTracker {
 
 const rank: Readonly<Record<HealthScore['level'], number>> = { unknown: 0, good: 1, degraded: 2, critical: 3 }
 
-/** Without what is absent or no number. */
+/** Without what is absent or cannot be: NaN, infinite, or less than nothing where that makes no sense. */
 function known(sample: HealthSample): HealthSample {
   return Object.fromEntries(
-    Object.entries(sample).filter(([, value]) => Number.isFinite(value)),
+    Object.entries(sample).filter(
+      ([name, value]) => Number.isFinite(value) && (value >= 0 || name.endsWith('Celsius') || name === 'atMs'),
+    ),
   ) as unknown as HealthSample
 }

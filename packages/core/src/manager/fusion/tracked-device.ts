@@ -19,7 +19,7 @@ export interface Source {
 /** One driver's current view of one device. */
 export interface Sighting {
   readonly source: Source
-  /** The driver's key, or `key#2` where it used one key twice. */
+  /** The driver's key; where it used one key twice, the second's has a NUL and a number behind it. */
   readonly slot: string
   observation: DeviceObservation
   traits: Traits

@@ -1,0 +1,236 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { HealthSample, PlanOutcome, SystemPlan } from '@egpu/core'
+import type { DriverEvent, DriverSnapshot } from '@egpu/core/driver'
+import { GuestWatch, untilListed } from './guest-watch.ts'
+import { bootMachine, ports } from './machine.ts'
+import type { Machine } from './machine.ts'
+import { missingTools } from './tools.ts'
+
+const cycles = 100
+
+/** A real kernel without udevd, with cards that really come and go. One machine for all, empty between two tests. */
+describe.skipIf(missingTools !== undefined)(`a live machine (${missingTools ?? 'QEMU'})`, () => {
+  let machine: Machine
+  let watch: GuestWatch
+  beforeAll(async () => {
+    machine = await bootMachine({ iommu: false })
+    watch = await GuestWatch.start(machine.vm, 'main')
+  }, 600_000)
+  afterAll(() => machine?.close())
+
+  const removals = (): DriverEvent[] =>
+    watch.seen.flatMap(({ event }) => (event.type === 'device-removed' ? [event] : []))
+
+  /** Pulls the cable and waits until nothing is left of what was there. */
+  async function emptied(port: (typeof ports)[keyof typeof ports], count = 1): Promise<void> {
+    const before = removals().length
+    await machine.yank(port)
+    await watch.until('departure', () => removals().length >= before + count)
+    watch.clear()
+  }
+
+  it('has one GPU, built in, and is heard straight from the kernel without udevd', async () => {
+    expect(watch.source.kind).toBe('kernel')
+    expect(await machine.vm.sh('pidof udevd systemd-udevd || true')).toBe('')
+    const { devices } = watch.first.snapshot
+    expect(devices).toMatchObject([{ stage: 'ready', kernelDriver: 'bochs-drm', verdict: { conclusion: 'internal' } }])
+  })
+
+  it('tells the same card external behind an external facing port and internal behind any other', async () => {
+    await machine.plugCard(ports.external)
+    await watch.untilReady()
+    await machine.plugCard(ports.internal)
+    const { devices } = await untilListed(machine.vm, 'three GPUs', (one) => one.devices.length === 3)
+    const verdicts = devices.map(({ identity, verdict }) => [identity.pciAddress?.slice(5, 7), verdict?.conclusion])
+    expect(verdicts).toEqual([
+      ['00', 'internal'],
+      ['01', 'external'],
+      ['11', 'internal'],
+    ])
+    await emptied(ports.internal)
+    await emptied(ports.external)
+  })
+
+  it('tells of a pulled cable in order, and knows the card again', async () => {
+    await machine.plugCard(ports.external)
+    const key = await watch.untilReady()
+    watch.clear()
+    await machine.yank(ports.external)
+    await watch.until('removal', ({ type }) => type === 'device-removed')
+    const told = watch.list().filter((line) => line.startsWith('device-'))
+    expect(told).toEqual([`device-leaving ${key}`, `device-lost ${key}`, `device-removed ${key}`])
+    expect(removals()).toEqual([{ type: 'device-removed', key, graceful: false }])
+    watch.clear()
+    await machine.plugCard(ports.external)
+    expect(await watch.untilReady()).toBe(key)
+    await emptied(ports.external)
+  })
+
+  it('warns of every GPU in a pulled box at once, long before the kernel takes the last one away', async () => {
+    await machine.plugBox(ports.external)
+    const { devices } = await untilListed(machine.vm, 'both GPUs of the box', (one) => isBoxReady(one))
+    expect(devices.filter(({ verdict }) => verdict?.conclusion === 'external')).toHaveLength(2)
+    watch.clear()
+    await machine.yank(ports.external)
+    await watch.until('second removal', () => removals().length === 2)
+    const at = (type: DriverEvent['type']): number[] =>
+      watch.seen.filter(({ event }) => event.type === type).map(({ atMs }) => atMs)
+    expect(at('device-leaving')).toHaveLength(2)
+    expect(at('device-lost')).toHaveLength(2)
+    // The kernel says nothing of the second GPU for seconds; the empty slot does.
+    expect(Math.max(...at('device-leaving'))).toBeLessThan(Math.max(...at('device-lost')))
+    expect(Math.max(...at('device-leaving'))).toBeLessThan(Math.min(...at('device-removed')))
+    watch.clear()
+  })
+
+  it('counts PCI Express errors along the path', async () => {
+    await machine.plugCard(ports.external)
+    const key = await watch.untilReady()
+    const before = await machine.vm.call<HealthSample>('sample', key)
+    await machine.injectError(ports.external, 'RCVR', true)
+    await expect
+      .poll(async () => (await machine.vm.call<HealthSample>('sample', key)).correctableErrors, { timeout: 30_000 })
+      .toBe((before.correctableErrors ?? 0) + 1)
+    await emptied(ports.external)
+  })
+
+  it('removes a card safely: refuses while a process holds it, names it, and then lets go', async () => {
+    await machine.plugCard(ports.external)
+    const key = await watch.untilReady()
+    const card = await machine.vm.sh('ls /sys/bus/pci/devices/0000:01:00.0/drm | grep card')
+    await machine.vm.sh(`chmod 666 /dev/dri/${card}`)
+    const pid = await machine.vm.call<number>('hold', `/dev/dri/${card}`, 1000)
+    const plan = await machine.vm.call<SystemPlan>('planRemoval', key)
+    expect(plan.holders).toEqual([{ pid, name: 'sleep', user: 'maker', holds: `/dev/dri/${card}` }])
+    expect(await machine.vm.call<PlanOutcome>('runRemoval', key)).toMatchObject({ done: false, holders: [{ pid }] })
+    expect((await machine.vm.call<DriverSnapshot>('list')).devices.some((one) => one.key === key)).toBe(true)
+    await machine.vm.sh(`kill -9 ${pid}`)
+    watch.clear()
+    await expect.poll(async () => machine.vm.call<PlanOutcome>('runRemoval', key)).toEqual({ done: true })
+    await watch.until('removal', ({ type }) => type === 'device-removed')
+    expect(removals()).toEqual([{ type: 'device-removed', key, graceful: true }])
+    expect(await machine.vm.sh('cat /sys/bus/pci/slots/1/power')).toBe('0')
+    await sleep(1500)
+    watch.clear()
+    await machine.plugCard(ports.external)
+    expect(await watch.untilReady()).toBe(key)
+    await emptied(ports.external)
+  })
+
+  it('finds boxes that came up as plain USB devices, on a real USB stack', async () => {
+    await machine.vm.sh('modprobe dummy_hcd is_super_speed=1; modprobe libcomposite; modprobe usb_f_acm')
+    const plug = (name: string, vendor: string, product: string, deviceClass: string): Promise<string> =>
+      machine.vm.sh(
+        [
+          `mkdir -p /sys/kernel/config/usb_gadget/${name} && cd /sys/kernel/config/usb_gadget/${name}`,
+          `echo ${vendor} > idVendor; echo ${product} > idProduct; echo ${deviceClass} > bDeviceClass`,
+          'mkdir -p strings/0x409 configs/c.1/strings/0x409 functions/acm.0',
+          'echo Box > strings/0x409/product; ln -sf functions/acm.0 configs/c.1/acm.0',
+          'ls /sys/class/udc | head -1 > UDC',
+        ].join('\n'),
+      )
+    const codes = ({ findings }: DriverSnapshot): string[] => findings.map(({ code }) => code)
+    await plug('bridge', '0x174c', '0x2463', '0x00')
+    await untilListed(machine.vm, 'the USB-only box', (one) => codes(one).includes('enclosure-usb-only'))
+    await watch.until(
+      'finding',
+      (event) => event.type === 'findings-observed' && event.findings.some(({ code }) => code === 'enclosure-usb-only'),
+    )
+    await machine.vm.sh('echo > /sys/kernel/config/usb_gadget/bridge/UDC')
+    await plug('billboard', '0x2109', '0x0102', '0x11')
+    await untilListed(machine.vm, 'the billboard', (one) => codes(one).includes('alternate-mode-failed'))
+    await machine.vm.sh('echo > /sys/kernel/config/usb_gadget/billboard/UDC')
+    await untilListed(machine.vm, 'no findings', (one) => !codes(one).some((code) => /usb-only|alternate/.test(code)))
+    watch.clear()
+  })
+
+  it('needs one look at everything after 10,000 events in a burst that its tiny buffer lost, and is right', async () => {
+    const tiny = await GuestWatch.start(machine.vm, 'tiny', { receiveBufferBytes: 2304 })
+    const burst = machine.vm.call('burst', 10_000)
+    await sleep(500)
+    await machine.plugCard(ports.external)
+    await burst
+    await tiny.until('resync', ({ type }) => type === 'resync')
+    await untilListed(machine.vm, 'the card', (one) =>
+      one.devices.some(({ identity }) => identity.pciAddress === '0000:01:00.0'),
+    )
+    await sleep(3000)
+    expect(tiny.seen.filter(({ event }) => event.type === 'resync')).toHaveLength(1)
+    const present = new Set<string>()
+    for (const { event } of [{ event: tiny.first as DriverEvent }, ...tiny.seen]) {
+      if (event.type === 'resync') {
+        present.clear()
+        for (const { key } of event.snapshot.devices) present.add(key)
+      }
+      if (event.type === 'device-observed') present.add(event.device.key)
+      if (event.type === 'device-removed') present.delete(event.key)
+    }
+    const listed = (await machine.vm.call<DriverSnapshot>('list')).devices.map(({ key }) => key)
+    expect([...present].sort()).toEqual(listed.sort())
+    await tiny.stop()
+    await emptied(ports.external)
+  })
+
+  it('keeps every rule of the driver contract', async () => {
+    const busy = { plugged: false }
+    const off = machine.vm.onEvent((message) => {
+      if (message.event !== 'hand') return
+      void (async () => {
+        const plug = message['hand'] === 'plug'
+        const there = (await machine.vm.sh('cat /sys/bus/pci/slots/1/adapter')) === '1'
+        if (plug && !there) await machine.plugCard(ports.external)
+        if (!plug && there) await machine.yank(ports.external)
+        busy.plugged = plug
+        await machine.vm.call('handDone', message['id'])
+      })()
+    })
+    const finished = new Promise<readonly { name: string; outcome: string; reason?: string }[]>((resolve) => {
+      const end = machine.vm.onEvent((message) => {
+        if (message.event !== 'compliance') return
+        end()
+        resolve(message['results'] as never)
+      })
+    })
+    await machine.vm.call('compliance')
+    const results = await finished
+    off()
+    expect(results.filter(({ outcome }) => outcome === 'failed')).toEqual([])
+    expect(results.filter(({ outcome }) => outcome === 'passed').length).toBeGreaterThan(30)
+    if ((await machine.vm.sh('cat /sys/bus/pci/slots/1/adapter')) === '1') await machine.yank(ports.external)
+    await untilListed(machine.vm, 'an empty machine', (one) => one.devices.length === 1)
+    watch.clear()
+  })
+
+  it(`misses, repeats and reorders nothing in ${cycles} plugs and pulls, in steady memory`, async () => {
+    const order = [ports.external, ports.internal, ports.spare1, ports.spare2]
+    let early = 0
+    for (let cycle = 0; cycle < cycles; cycle++) {
+      watch.clear()
+      const port = order[cycle % order.length] as (typeof order)[number]
+      await machine.plugCard(port, 'none')
+      const key = await watch.untilReady()
+      await machine.yank(port)
+      await watch.until('removal', ({ type }) => type === 'device-removed')
+      const told = watch.list().filter((line) => line.startsWith('device-'))
+      const arrivals = told.filter((line) => line === `device-observed ${key}`).length
+      expect(told, `cycle ${cycle}`).toEqual([
+        ...Array.from({ length: arrivals }, () => `device-observed ${key}`),
+        `device-leaving ${key}`,
+        `device-lost ${key}`,
+        `device-removed ${key}`,
+      ])
+      if (cycle === Math.floor(cycles / 4)) early = await heapUsed()
+    }
+    expect(await heapUsed()).toBeLessThan(early * 1.1)
+    expect(watch.crashes).toEqual([])
+  })
+
+  async function heapUsed(): Promise<number> {
+    return (await machine.vm.call<NodeJS.MemoryUsage>('memory')).heapUsed
+  }
+})
+
+function isBoxReady({ devices }: DriverSnapshot): boolean {
+  return devices.filter(({ stage, verdict }) => stage === 'ready' && verdict?.conclusion === 'external').length === 2
+}

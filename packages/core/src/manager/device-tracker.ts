@@ -150,7 +150,12 @@ export class DeviceTracker {
     const device = this.#fuser.forget(sighting)
     if (device === undefined) return
     if (device.present) this.#refresh(device, false)
-    else this.#gone(device, graceful || device.ejecting, reason)
+    else this.#gone(device, graceful || this.#goesAsAsked(device), reason)
+  }
+
+  /** Also when its driver does not say so; but a cable that is pulled meanwhile is one that was pulled. */
+  #goesAsAsked(device: TrackedDevice): boolean {
+    return device.removing && !deadStates.has(this.state(device))
   }
 
   /** The safe disconnect is done: it is off the bus, whether or not its drivers have said so yet. */
@@ -247,10 +252,13 @@ export class DeviceTracker {
   }
 
   #cameBack(device: TrackedDevice): void {
-    const awayMs = this.#clock.now() - (device.awaySinceMs ?? this.#registry.get(device.id).sinceMs)
-    device.health?.restart()
+    const awayMs = Math.max(0, this.#clock.now() - (device.awaySinceMs ?? this.#registry.get(device.id).sinceMs))
+    const health = device.health?.restart(this.#clock.now())
     this.#step(device, GpuDeviceState.Returned, 'it is back')
     this.#arrived(device, awayMs)
+    if (health !== undefined && this.#hub.wants('health-changed')) {
+      this.#hub.emit({ type: 'health-changed', device: this.snapshot(device), ...health })
+    }
   }
 
   #arrived(device: TrackedDevice, awayMs: number | undefined): void {

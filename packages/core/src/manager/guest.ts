@@ -18,5 +18,5 @@ export interface Guest {
    */
   leave(device: EGpuDevice, options: Required<AbortOptions>): Promise<LeaveResult>
   /** The disconnect was called off after this guest had left: it may come back. */
-  stay?(device: EGpuDevice): void
+  stay?(device: EGpuDevice): unknown
 }

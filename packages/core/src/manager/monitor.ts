@@ -38,7 +38,8 @@ export class Monitor {
     const controller = new AbortController()
     const { signal } = controller
     const stop = (): void => {
-      void this.stop()
+      // It may have been stopped already, and another run may have begun.
+      if (this.#run?.controller === controller) void this.stop()
     }
     outer?.addEventListener('abort', stop, { once: true })
     const sessions = this.#sessions.filter((session) => session.asks)

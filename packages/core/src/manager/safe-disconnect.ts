@@ -1,3 +1,4 @@
+import { abandonable } from '../abort.ts'
 import type { AbortOptions } from '../abort.ts'
 import type { Clock } from '../clock.ts'
 import type { SafeRemovalCapability, PlanOutcome, SystemPlan } from '../driver/system-change.ts'
@@ -64,7 +65,7 @@ export class SafeDisconnect {
   /** Callers of one device share one run; it is called off when the last of them has gone. */
   async run(device: TrackedDevice, { signal, onStep, deadlineMs }: Steps & AbortOptions): Promise<DisconnectResult> {
     signal?.throwIfAborted()
-    const run = this.#runs.get(device) ?? this.#start(device, deadlineMs)
+    const run = await this.#joinable(device, deadlineMs, signal)
     if (onStep !== undefined) run.listeners.add(onStep)
     run.waiting += 1
     return new Promise<DisconnectResult>((resolve, reject) => {
@@ -90,16 +91,39 @@ export class SafeDisconnect {
     for (const { controller } of this.#runs.values()) controller.abort(reason)
   }
 
+  /** The run in progress, or a new one; a run that is being called off ends first. */
+  async #joinable(device: TrackedDevice, deadlineMs: number, signal: AbortSignal | undefined): Promise<SharedRun> {
+    for (;;) {
+      const run = this.#runs.get(device)
+      if (run === undefined) return this.#start(device, deadlineMs)
+      if (!run.controller.signal.aborted) return run
+      const ended = run.result.then(
+        () => undefined,
+        () => undefined,
+      )
+      await abandonable(ended, signal)
+    }
+  }
+
   #start(device: TrackedDevice, deadlineMs: number): SharedRun {
     const remover = this.#remover(device)
     const controller = new AbortController()
     const listeners: SharedRun['listeners'] = new Set()
     const onStep: Steps['onStep'] = (step, status) => {
-      for (const listener of listeners) listener(step, status)
+      for (const listener of listeners) {
+        try {
+          listener(step, status)
+        } catch (error) {
+          // It only watches: the removal may not stop half-way for it.
+          this.#hub.emit({ type: 'listener-failed', event: 'onStep of safeDisconnect()', error })
+        }
+      }
     }
     const result = this.#disconnect(device, remover, controller.signal, { deadlineMs, onStep }).finally(() => {
       this.#runs.delete(device)
     })
+    // Every caller may have gone by the time it ends.
+    result.catch(() => undefined)
     const run: SharedRun = { result, controller, listeners, waiting: 0 }
     this.#runs.set(device, run)
     return run
@@ -147,6 +171,7 @@ export class SafeDisconnect {
       const plan = await this.#plan(remover, signal)
       if (plan.refusals.length > 0 || plan.holders.length > 0) return refused(snapshot(), plan)
       this.#devices.announceLeaving(device, 'safe disconnect', 'a safe disconnect was asked for')
+      device.removing = true
       const outcome = await this.#removal(remover, plan, signal, steps)
       if (!outcome.done) return failed(snapshot(), outcome)
       safe = true
@@ -154,10 +179,11 @@ export class SafeDisconnect {
       return { safeToUnplug: true, device: snapshot(), moved, notes: plan.notes }
     } finally {
       device.ejecting = false
+      device.removing = false
       if (!safe) {
         if (device.leavingBy === 'safe disconnect') this.#devices.callOff(device)
         else this.#devices.usageChanged(device)
-        for (const guest of left) this.#stay(guest, snapshot())
+        for (const guest of left) void this.#stay(guest, snapshot())
       }
     }
   }
@@ -194,9 +220,9 @@ export class SafeDisconnect {
     return { moved, vetoes }
   }
 
-  #stay(guest: Guest, device: EGpuDevice): void {
+  async #stay(guest: Guest, device: EGpuDevice): Promise<void> {
     try {
-      guest.stay?.(device)
+      await guest.stay?.(device)
     } catch (error) {
       this.#hub.emit({ type: 'listener-failed', event: `stay of guest ${guest.name}`, error })
     }

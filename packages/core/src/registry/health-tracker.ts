@@ -54,9 +54,11 @@ export class HealthTracker {
   }
 
   /** It came back: what was measured before says nothing about it now; what went wrong still counts. */
-  restart(): void {
+  restart(nowMs: number): HealthChange | undefined {
     this.#merged = undefined
     this.#lastBySource.clear()
+    this.#level = 'unknown'
+    return this.#look(nowMs)
   }
 
   current(nowMs: number): HealthScore {

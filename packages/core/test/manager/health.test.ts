@@ -115,4 +115,23 @@ describe('health sampling', () => {
     expect(types()).toEqual(['health-changed'])
     expect(manager.health(manager.devices[0]?.id ?? '').components.thermal).toBe(40)
   })
+
+  it('does not call a device that came back sick for what was measured before it left', async () => {
+    const bus = sampled(() => new Promise(() => undefined))
+    const { manager, clock, told } = await monitored([bus])
+    const id = manager.devices[0]?.id ?? ''
+    bus.push({ type: 'health-sampled', key: 'a', sample: { ...hot, temperatureCelsius: 99 } })
+    await settle()
+    expect(manager.get(id).state).toBe('degraded')
+    bus.push({ type: 'device-removed', key: 'a', graceful: true })
+    await clock.advance(1_000)
+    told.length = 0
+    bus.push({ type: 'device-observed', device: seen('a', pci('0000:07:00.0')) })
+    await settle()
+    expect(manager.get(id).state).toBe('ready')
+    expect(manager.health(id)).toMatchObject({ level: 'unknown', score: undefined })
+    expect(told).toContainEqual(
+      expect.objectContaining({ type: 'health-changed', after: expect.objectContaining({ level: 'unknown' }) }),
+    )
+  })
 })

@@ -218,3 +218,18 @@ describe('hostile drivers', () => {
     })
   })
 })
+
+describe('monitoring that is stopped and started', () => {
+  it('goes on when the signal of an earlier run aborts late', async () => {
+    const driver = new ScriptedDriver('bus', [seen('a')])
+    await using manager = await EGpuManager.create({ drivers: [driver] })
+    const first = new AbortController()
+    await manager.startMonitoring({ healthIntervalMs: 0, signal: first.signal })
+    void manager.stopMonitoring()
+    const second = manager.startMonitoring({ healthIntervalMs: 0 })
+    first.abort()
+    await second
+    await settle()
+    expect(driver.queues.size).toBe(1)
+  })
+})

@@ -237,3 +237,81 @@ it('planDisconnect shows what would be done and does nothing', async () => {
   expect(log).toEqual(['plan a'])
   expect(state()).toBe('ready')
 })
+
+describe('safeDisconnect under abuse', () => {
+  it('starts afresh for a caller who comes while an earlier one is being called off', async () => {
+    const runs: RemovalUnderWay[] = []
+    const { manager, id } = await rig({
+      run: (_plan, options) =>
+        new Promise((resolve) => {
+          runs.push({ resolve, aborted: () => options?.signal?.aborted === true })
+        }),
+    })
+    const first = new AbortController()
+    const called = manager.safeDisconnect(id, { signal: first.signal })
+    await settle()
+    const reason = new Error('changed my mind')
+    first.abort(reason)
+    const second = manager.safeDisconnect(id)
+    await expect(called).rejects.toBe(reason)
+    expect(runs.map(({ aborted }) => aborted())).toEqual([true])
+    runs[0]?.resolve({ done: false, failedStep: 'remove', reason: 'called off', undone: [], holders: [] })
+    await settle()
+    runs[1]?.resolve({ done: true })
+    expect(await second).toMatchObject({ safeToUnplug: true })
+  })
+
+  it('goes on when a listener of the steps throws, and tells of it', async () => {
+    const { manager, id, told } = await rig()
+    const error = new Error('progress bar is gone')
+    const result = await manager.safeDisconnect(id, {
+      onStep: () => {
+        throw error
+      },
+    })
+    expect(result.safeToUnplug).toBe(true)
+    expect(told).toContainEqual(expect.objectContaining({ type: 'listener-failed', error }))
+  })
+
+  it('tells of a guest whose stay() rejects', async () => {
+    const { manager, id, guest, told } = await rig()
+    const error = new Error('cannot stay')
+    manager.addGuest({
+      name: 'flaky',
+      leave: () => Promise.resolve({ left: true, moved: [] }),
+      stay: () => Promise.reject(error),
+    })
+    guest('stubborn', () => Promise.resolve({ left: false, reason: 'busy' }))
+    expect((await manager.safeDisconnect(id)).safeToUnplug).toBe(false)
+    await settle()
+    expect(told).toContainEqual(
+      expect.objectContaining({ type: 'listener-failed', event: 'stay of guest flaky', error }),
+    )
+  })
+
+  it.each([
+    ['the guests leave', 'guests'],
+    ['the driver removes it, dead first', 'removal'],
+  ])('calls a cable that is pulled while %s pulled, not graceful', async (_when, phase) => {
+    const hang = phase === 'removal' ? { run: never } : {}
+    const { manager, id, guest, bus, told } = await rig(hang)
+    if (phase === 'guests') guest('slow', never)
+    const end = new AbortController()
+    const disconnecting = manager.safeDisconnect(id, { signal: end.signal }).catch(() => undefined)
+    await settle()
+    if (phase === 'removal') bus.push({ type: 'device-lost', key: 'a', reason: 'the cable is out' })
+    bus.push({ type: 'device-removed', key: 'a', graceful: false })
+    await settle()
+    expect(told.filter(({ type }) => type === 'lost' || type === 'disconnected')).toMatchObject([
+      { type: 'lost' },
+      { type: 'disconnected', graceful: false },
+    ])
+    end.abort()
+    await disconnecting
+  })
+})
+
+interface RemovalUnderWay {
+  readonly resolve: (outcome: PlanOutcome) => void
+  readonly aborted: () => boolean
+}

@@ -54,8 +54,10 @@ export class TrackedDevice {
   readonly deaths: Map<string, 'lost' | 'wedged'> = new Map()
   /** Who said that it goes: a driver, its enclosure, a safe disconnect. */
   leavingBy: string | undefined
-  /** A safe disconnect has begun: nobody may open it any more, and its removal is graceful. */
+  /** A safe disconnect has begun: nobody may open it any more. */
   ejecting: boolean = false
+  /** Its driver takes it off the bus at our request: should it go now, that is graceful. */
+  removing: boolean = false
   /** Since when it cannot be used, if it was lost or removed. */
   awaySinceMs: number | undefined
   openTargets: number = 0

@@ -56,6 +56,8 @@ struct instance {
   PFN_vkDestroyInstance destroy;
   PFN_vkEnumeratePhysicalDevices enumerate;
   PFN_vkEnumeratePhysicalDeviceGroups enumerate_groups;
+  PFN_vkGetPhysicalDeviceProperties properties;
+  PFN_vkGetPhysicalDeviceProperties2 properties2;
   struct instance *next;
 };
 
@@ -175,6 +177,36 @@ static VKAPI_ATTR VkResult VKAPI_CALL enumerate_groups(VkInstance handle, uint32
   return VK_SUCCESS;
 }
 
+/* With EGPU_LOSS_DISGUISE=name the software device passes for a graphics card of that name, which nobody made. */
+static void disguise(VkPhysicalDeviceProperties *properties) {
+  const char *name = getenv("EGPU_LOSS_DISGUISE");
+  if (name == NULL) return;
+  properties->deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+  properties->vendorID = 0xfffe;
+  properties->deviceID = 1;
+  strncpy(properties->deviceName, name, VK_MAX_PHYSICAL_DEVICE_NAME_SIZE - 1);
+  properties->deviceName[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE - 1] = 0;
+}
+
+static VKAPI_ATTR void VKAPI_CALL get_properties(VkPhysicalDevice physical, VkPhysicalDeviceProperties *properties) {
+  instance_of(physical)->properties(physical, properties);
+  disguise(properties);
+}
+
+static VKAPI_ATTR void VKAPI_CALL get_properties2(VkPhysicalDevice physical, VkPhysicalDeviceProperties2 *properties) {
+  instance_of(physical)->properties2(physical, properties);
+  disguise(&properties->properties);
+  const char *name = getenv("EGPU_LOSS_DISGUISE");
+  if (name == NULL) return;
+  for (VkBaseOutStructure *next = properties->pNext; next != NULL; next = next->pNext) {
+    if (next->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES) continue;
+    VkPhysicalDeviceDriverProperties *driver = (VkPhysicalDeviceDriverProperties *)next;
+    driver->driverID = 0;
+    strncpy(driver->driverName, "disguised", VK_MAX_DRIVER_NAME_SIZE);
+    strncpy(driver->driverInfo, "disguised", VK_MAX_DRIVER_INFO_SIZE);
+  }
+}
+
 static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo *info,
     const VkAllocationCallbacks *allocator, VkInstance *handle) {
   pthread_once(&opened, open_control);
@@ -195,6 +227,11 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo
   instance->destroy = (PFN_vkDestroyInstance)get_proc(*handle, "vkDestroyInstance");
   instance->enumerate = (PFN_vkEnumeratePhysicalDevices)get_proc(*handle, "vkEnumeratePhysicalDevices");
   instance->enumerate_groups = (PFN_vkEnumeratePhysicalDeviceGroups)get_proc(*handle, "vkEnumeratePhysicalDeviceGroups");
+  instance->properties = (PFN_vkGetPhysicalDeviceProperties)get_proc(*handle, "vkGetPhysicalDeviceProperties");
+  instance->properties2 = (PFN_vkGetPhysicalDeviceProperties2)get_proc(*handle, "vkGetPhysicalDeviceProperties2");
+  if (instance->properties2 == NULL)
+    instance->properties2 =
+      (PFN_vkGetPhysicalDeviceProperties2)get_proc(*handle, "vkGetPhysicalDeviceProperties2KHR");
   pthread_mutex_lock(&tables);
   instance->next = instances;
   instances = instance;
@@ -304,6 +341,9 @@ static const struct hook instance_hooks[] = {
   HOOK("vkEnumeratePhysicalDeviceGroups", enumerate_groups),
   HOOK("vkEnumeratePhysicalDeviceGroupsKHR", enumerate_groups),
   HOOK("vkCreateDevice", create_device),
+  HOOK("vkGetPhysicalDeviceProperties", get_properties),
+  HOOK("vkGetPhysicalDeviceProperties2", get_properties2),
+  HOOK("vkGetPhysicalDeviceProperties2KHR", get_properties2),
 };
 
 static PFN_vkVoidFunction VKAPI_CALL get_device_proc(VkDevice handle, const char *name) {

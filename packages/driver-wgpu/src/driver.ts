@@ -3,8 +3,7 @@ import type { AbortOptions, ComputeTarget, OpenTarget } from '@egpu/core'
 import { EventQueue } from '@egpu/core/driver'
 import type { DriverEvent, DriverSnapshot, EGpuDriver, RuntimeCapability } from '@egpu/core/driver'
 import type { AdapterSeen } from './adapters/adapter-seen.ts'
-import { dawnSource } from './adapters/dawn-source.ts'
-import { givenSource } from './adapters/given-source.ts'
+import { chooseSource } from './adapters/choose-source.ts'
 import { observeAdapter, targetId, targetOf } from './adapters/observe.ts'
 import type { AdapterSource } from './adapters/source.ts'
 import { everything, openTarget } from './device/open-target.ts'
@@ -44,16 +43,22 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
   const source = (): AdapterSource => (chosen ??= chooseSource(options))
   let chosen: AdapterSource | undefined
   let lastLook: readonly AdapterSeen[] = []
-  let isClosed = false
+  /** Fires on close, with the error that calls under way and later ones get. */
+  const closing = new AbortController()
   const watches = new Set<EventQueue<DriverEvent>>()
   const open = new Set<OpenTarget<GPUDevice>>()
   const epochs = new Map<string, number>()
 
   const look = async (abort: AbortOptions): Promise<readonly AdapterSeen[]> => {
-    abort.signal?.throwIfAborted()
-    if (isClosed) throw new EGpuError(EGpuErrorCode.Closed, 'the wgpu driver was closed', { driver: 'wgpu' })
-    lastLook = await source().look(abort)
+    closing.signal.throwIfAborted()
+    lastLook = await source().look(orClosing(abort))
     return lastLook
+  }
+
+  const orClosing = ({ signal }: AbortOptions): Required<AbortOptions> => {
+    const both = signal === undefined ? closing.signal : AbortSignal.any([closing.signal, signal])
+    both.throwIfAborted()
+    return { signal: both }
   }
 
   const list = async (abort: AbortOptions = {}): Promise<DriverSnapshot> => {
@@ -69,7 +74,8 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
     async open(id, abort = {}) {
       const find = (adapters: readonly AdapterSeen[]): AdapterSeen | undefined =>
         adapters.find(({ key }) => targetId(key) === id)
-      const seen = (isClosed ? undefined : find(lastLook)) ?? find(await look(abort))
+      closing.signal.throwIfAborted()
+      const seen = find(lastLook) ?? find(await look(abort))
       const target = seen === undefined ? undefined : targetOf(seen)
       if (seen === undefined || target === undefined) {
         const known = lastLook.map(({ key }) => targetId(key)).join(', ')
@@ -81,7 +87,7 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
       const epoch = epochs.get(id) ?? 1
       const opened = await openTarget(seen, target, {
         epoch,
-        signal: abort.signal,
+        signal: orClosing(abort).signal,
         heartbeat: options.heartbeat ?? {},
         describeDevice: options.describeDevice ?? everything,
       }).catch((error: unknown) => {
@@ -100,7 +106,7 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
   }
 
   const close = async (): Promise<void> => {
-    isClosed = true
+    closing.abort(new EGpuError(EGpuErrorCode.Closed, 'the wgpu driver was closed', { driver: 'wgpu' }))
     for (const watch of watches) watch.end()
     await Promise.all([...open].map((target) => target.close()))
     await retireLostDevices()
@@ -119,14 +125,15 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
     },
     async probe(abort = {}) {
       abort.signal?.throwIfAborted()
-      if (isClosed) return { usable: false, reason: 'the driver was closed' }
-      const reason = await source().refusal(abort)
+      if (closing.signal.aborted) return { usable: false, reason: 'the driver was closed' }
+      const reason = await source().refusal(orClosing(abort))
       return reason === undefined ? { usable: true } : { usable: false, reason }
     },
     list,
     watch({ signal }) {
       const queue = new EventQueue<DriverEvent>({ signal, onEnd: () => void watches.delete(queue) })
-      if (signal?.aborted === true) return queue
+      if (closing.signal.aborted) queue.end()
+      if (closing.signal.aborted || signal?.aborted === true) return queue
       watches.add(queue)
       list({ signal }).then(
         (snapshot) => queue.push({ type: 'resync', reason: 'started', snapshot }),
@@ -138,9 +145,4 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
     close,
     [Symbol.asyncDispose]: close,
   }
-}
-
-function chooseSource({ gpu, dawnFlags }: WgpuDriverOptions): AdapterSource {
-  const present = gpu ?? (globalThis as { readonly navigator?: { readonly gpu?: GPU } }).navigator?.gpu
-  return present === undefined ? dawnSource(dawnFlags ?? []) : givenSource(present)
 }

@@ -7,6 +7,18 @@ export const BufferUsage = {
   MapWrite: 0x2,
   CopySrc: 0x4,
   CopyDst: 0x8,
+  Storage: 0x80,
+  QueryResolve: 0x200,
 } as const
 
 export const MapMode = { Read: 0x1, Write: 0x2 } as const
+
+export const TextureUsage = {
+  CopySrc: 0x1,
+  CopyDst: 0x2,
+  TextureBinding: 0x4,
+  StorageBinding: 0x8,
+  RenderAttachment: 0x10,
+  /** Every usage that may be joined with copies; the ones beyond may not. */
+  Copyable: 0x1f,
+} as const

@@ -56,6 +56,11 @@ export function hostPlatform(): string | undefined {
   return node?.platform
 }
 
+/** The variables that choose Vulkan drivers and layers. */
+export function vulkanEnvironment(): readonly (readonly [string, string | undefined])[] {
+  return Object.entries(node?.env ?? {}).filter(([name]) => name.startsWith('VK_'))
+}
+
 /** Where an installed package begins, as an import URL; `undefined` when it is not installed or this is a browser. */
 export function resolvePackage(name: string): string | undefined {
   const module = builtin('module')

@@ -1,6 +1,6 @@
 import { abandonable, EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
-import { hostPlatform, resolvePackage } from '../host.ts'
+import { hostPlatform, resolvePackage, vulkanEnvironment } from '../host.ts'
 import { describeAdapter } from './adapter-seen.ts'
 import type { AdapterSeen, FreshAdapter } from './adapter-seen.ts'
 import { explainFailure } from './explain.ts'
@@ -13,20 +13,27 @@ interface DawnModule {
   create(flags: readonly string[]): GPU
 }
 
+/** Sets of drivers that another process has loaded unharmed, by what chooses them. */
+const trusted = new Set<string>()
+
 /**
  * Adapters of the optional peer `webgpu` (Dawn for Node). A Dawn instance sees the GPUs that were there when it was
  * made: one made before a re-plug answers with stale adapters, or with none for ever. So every look and every request
  * makes an instance of its own.
  */
 export function dawnSource(flags: readonly string[]): AdapterSource {
-  let trusted = false
   let loading: Promise<DawnModule> | undefined
+
+  const choice = (): string => JSON.stringify([flags, vulkanEnvironment()])
 
   const refusal = async (options: AbortOptions): Promise<string | undefined> => {
     const outcome = await lookInChild(flags, options)
     // Where no process can be started there is only one way to find out.
-    trusted = outcome === undefined || outcome.kind === 'listed'
-    if (outcome === undefined || outcome.kind === 'listed') return undefined
+    if (outcome === undefined || outcome.kind === 'listed') {
+      trusted.add(choice())
+      return undefined
+    }
+    trusted.delete(choice())
     return explainFailure(outcome, hostPlatform())
   }
 
@@ -37,7 +44,7 @@ export function dawnSource(flags: readonly string[]): AdapterSource {
 
   const look = async (options: AbortOptions): Promise<readonly AdapterSeen[]> => {
     // The application's own process loads the drivers only after another has done so unharmed.
-    if (!trusted && (await refusal(options)) !== undefined) return []
+    if (!trusted.has(choice()) && (await refusal(options)) !== undefined) return []
     const dawn = await abandonable(load(), options.signal)
     const listed = withoutDetours(await abandonable(listAdapters(dawn, flags), options.signal))
     const seen: AdapterSeen[] = []

@@ -32,7 +32,7 @@ export function checkpointBuffers(
 ): BufferCheckpoint {
   const declared = Object.entries(buffers)
   for (const [name, buffer] of declared) requireCopyable(name, buffer)
-  const guard = new DeviceGuard(target)
+  const guard = new DeviceGuard(target.handle, target.target.name, target.lost)
   const reading = new Ring(guard, 'read', options)
   const writing = new Ring(guard, 'write', options)
   const shadows = new ShadowPool(guard.device, declared)

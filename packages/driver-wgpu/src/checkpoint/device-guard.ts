@@ -1,5 +1,4 @@
 import { abandonable, EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { OpenTarget } from '@egpu/core'
 import { BufferUsage, MapMode } from '../flags.ts'
 
 /**
@@ -14,10 +13,10 @@ export class DeviceGuard {
   #canary: GPUBuffer | undefined
   #isClosed = false
 
-  constructor(target: OpenTarget<GPUDevice>) {
-    this.device = target.handle
-    this.#name = target.target.name
-    void target.lost.then(({ reason, message }) => void (this.#lostBecause = `${reason}: ${firstLine(message)}`))
+  constructor(device: GPUDevice, name: string, lost: Promise<{ readonly reason: string; readonly message: string }>) {
+    this.device = device
+    this.#name = name
+    void lost.then(({ reason, message }) => void (this.#lostBecause = `${reason}: ${firstLine(message)}`))
   }
 
   /** Throws `EGPU_DEVICE_LOST` once the loss is known. */

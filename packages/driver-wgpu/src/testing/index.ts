@@ -1,5 +1,5 @@
 export { LossControl } from './loss-control.ts'
 export type { LossPoint } from './loss-control.ts'
 export { prepareLossRig } from './loss-layer.ts'
-export type { LossRig } from './loss-layer.ts'
+export type { LossRig, LossRigOptions } from './loss-layer.ts'
 export { findSwiftShader } from './swiftshader.ts'

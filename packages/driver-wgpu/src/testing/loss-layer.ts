@@ -15,6 +15,11 @@ export interface LossRig extends Disposable {
   readonly control: LossControl
 }
 
+export interface LossRigOptions {
+  /** Lets the software device pass for a graphics card of this name, so that what lists GPUs lists it. */
+  readonly disguise?: string | undefined
+}
+
 /**
  * Builds the Vulkan layer that loses devices and puts it above SwiftShader. The library is kept in a cache directory,
  * so it is compiled once.
@@ -22,7 +27,7 @@ export interface LossRig extends Disposable {
  * Rejects with `EGPU_NATIVE_UNAVAILABLE` and the missing piece: not Linux, no SwiftShader (Debian: `chromium-common`,
  * or `EGPU_SWIFTSHADER=/path/to/libvk_swiftshader.so`), no C compiler, no Vulkan headers (Debian: `libvulkan-dev`).
  */
-export function prepareLossRig(): LossRig {
+export function prepareLossRig(options: LossRigOptions = {}): LossRig {
   if (process.platform !== 'linux')
     throw unavailable(`the loss layer is built for Linux only, this is ${process.platform}`)
   const driver = findSwiftShader()
@@ -42,6 +47,7 @@ export function prepareLossRig(): LossRig {
       VK_LAYER_PATH: directory,
       VK_INSTANCE_LAYERS: layerName,
       EGPU_LOSS_CONTROL: control.path,
+      ...(options.disguise === undefined ? {} : { EGPU_LOSS_DISGUISE: options.disguise }),
     },
     [Symbol.dispose]: () => {
       control[Symbol.dispose]()

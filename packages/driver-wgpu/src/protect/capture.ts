@@ -1,0 +1,50 @@
+import { Handle } from './handles/handle.ts'
+import type { BufferNode } from './nodes/buffer-node.ts'
+import { Node } from './nodes/node.ts'
+import type { TextureNode } from './nodes/texture-node.ts'
+
+/** A buffer or texture in a place that needs one of its declared usages. */
+export class Use {
+  readonly node: BufferNode | TextureNode
+  readonly usage: number
+
+  constructor(node: BufferNode | TextureNode, usage: number) {
+    this.node = node
+    this.usage = usage
+  }
+}
+
+/**
+ * Copies what the application handed over, so that it can be handed over again later: handles become nodes, sequences
+ * become arrays, dictionaries are copied member by member. Objects of the platform, such as images, stay as they are.
+ */
+export function capture(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  const node = Handle.nodeOf(value)
+  if (node !== undefined) return node
+  if (value instanceof ArrayBuffer) return value.slice(0)
+  if (ArrayBuffer.isView(value)) return Array.from(value as unknown as Iterable<number>)
+  if (isPlatformObject(value)) return value
+  if (Symbol.iterator in value) return Array.from(value as Iterable<unknown>, capture)
+  const copy: Record<string, unknown> = {}
+  // As WebIDL reads a dictionary: inherited members count.
+  for (const name in value) copy[name] = capture((value as Record<string, unknown>)[name])
+  return copy
+}
+
+/** The same arguments for the current device. */
+export function materialize(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (value instanceof Node) return value.real
+  if (value instanceof Use) return value.node.realFor(value.usage)
+  if (Array.isArray(value)) return value.map(materialize)
+  if (Object.getPrototypeOf(value) !== Object.prototype) return value
+  const copy: Record<string, unknown> = {}
+  for (const name in value) copy[name] = materialize((value as Record<string, unknown>)[name])
+  return copy
+}
+
+/** Objects of WebGPU, of the DOM, of JavaScript itself: all have a tag, and no dictionary has. */
+function isPlatformObject(value: object): boolean {
+  return Symbol.toStringTag in value
+}

@@ -1,0 +1,26 @@
+import type { EGpuError, TargetLoss } from '@egpu/core'
+
+/** What a protected device has to tell. The application above it needs none of it to go on. */
+export type ProtectionEvent =
+  | { readonly type: 'lost'; readonly epoch: number; readonly reason: TargetLoss['reason']; readonly message: string }
+  /** An adapter was passed over: it lacks a limit or a feature, or memory. */
+  | { readonly type: 'refused'; readonly adapter: string; readonly error: EGpuError }
+  /** No adapter could take over; the next look is after `retryMs`, or at `retry()`. */
+  | { readonly type: 'waiting'; readonly retryMs: number }
+  /** The work goes on. `rtoMs` is the time from hearing of the loss until the replay was known to have run. */
+  | {
+      readonly type: 'recovered'
+      readonly epoch: number
+      readonly adapter: string
+      readonly rtoMs: number
+      readonly replayedEntries: number
+      readonly restoredBytes: number
+    }
+  /** The replay gave other bytes than the application had been given: its shaders are not deterministic. */
+  | { readonly type: 'diverged'; readonly label: string; readonly offset: number; readonly size: number }
+  /** A texture's content could not be saved and was needed after a loss: it is zeros now. */
+  | { readonly type: 'incomplete'; readonly label: string; readonly format: GPUTextureFormat }
+  | { readonly type: 'checkpointed'; readonly bytes: number; readonly pauseMs: number; readonly drainMs: number }
+  /** The same submit took several devices down; it will not be given another one. */
+  | { readonly type: 'poisoned'; readonly labels: readonly string[]; readonly error: EGpuError }
+  | { readonly type: 'given-up'; readonly error: EGpuError }

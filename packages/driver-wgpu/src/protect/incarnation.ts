@@ -1,0 +1,75 @@
+import { DeviceGuard } from '../checkpoint/device-guard.ts'
+import { Heartbeat } from '../device/heartbeat.ts'
+import type { HeartbeatOptions } from '../device/heartbeat.ts'
+import type { HeldDevice } from '../device/held-devices.ts'
+import { laterQuietly } from '../device/timers.ts'
+import { BufferUsage, MapMode } from '../flags.ts'
+import { StagingPool } from './staging-pool.ts'
+
+/** One device in the life of a protected one, with what belongs to it alone. */
+export class Incarnation {
+  readonly epoch: number
+  readonly held: HeldDevice
+  readonly device: GPUDevice
+  readonly adapterName: string
+  readonly guard: DeviceGuard
+  readonly #pool: StagingPool
+  readonly #heartbeat: Heartbeat
+  /** Four bytes to copy from, for the question whether the device lives. */
+  readonly #canary: GPUBuffer
+
+  constructor(
+    epoch: number,
+    held: HeldDevice,
+    adapterName: string,
+    heartbeat: HeartbeatOptions,
+    onHang: (waitedMs: number) => void,
+  ) {
+    this.epoch = epoch
+    this.held = held
+    this.device = held.device
+    this.adapterName = adapterName
+    this.guard = new DeviceGuard(held.device, adapterName, held.device.lost)
+    this.#pool = new StagingPool(held.device)
+    this.#canary = held.device.createBuffer({ label: 'egpu canary', size: 4, usage: BufferUsage.CopySrc })
+    this.#heartbeat = new Heartbeat(held.device.queue, heartbeat, onHang)
+  }
+
+  /** Resolves once all work so far was done: true, or false when the device was lost. */
+  async isAliveAfterWork(): Promise<boolean> {
+    return (await this.read(this.#canary, 0, 4)) !== undefined
+  }
+
+  /** A copy of bytes after all work so far; `undefined` when the device was lost, whatever it pretends. */
+  async read(source: GPUBuffer, offset: number, size: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    const staging = this.#pool.acquire(size)
+    if (size > 0) {
+      const encoder = this.device.createCommandEncoder({ label: 'egpu readback' })
+      encoder.copyBufferToBuffer(source, offset, staging, 0, size)
+      this.device.queue.submit([encoder.finish()])
+    }
+    try {
+      await staging.mapAsync(MapMode.Read, 0, Math.max(4, size))
+    } catch (error) {
+      await this.#expectLoss(error)
+      return undefined
+    }
+    const bytes = new Uint8Array(staging.getMappedRange(0, size).slice(0))
+    staging.unmap()
+    this.#pool.release(staging)
+    return bytes
+  }
+
+  stop(): void {
+    this.#heartbeat.stop()
+  }
+
+  /** A mapping of ours fails only when the device is gone; if it is not, the error is one to be told. */
+  async #expectLoss(error: unknown): Promise<void> {
+    this.device.queue.submit([])
+    let timer: { cancel(): void } | undefined
+    const patience = new Promise<never>((_, reject) => (timer = laterQuietly(2000, () => reject(error))))
+    await Promise.race([this.device.lost, patience])
+    timer?.cancel()
+  }
+}

@@ -1,0 +1,83 @@
+import { materialize } from '../capture.ts'
+import type { BufferNode } from './buffer-node.ts'
+import type { BindingWrite } from './bind-group-node.ts'
+import type { Methods } from './node.ts'
+import type { QueryNode } from './query-node.ts'
+import type { TextureNode } from './texture-node.ts'
+
+/**
+ * Commands as they were encoded, with what they may write. Played back they give the same commands on another device.
+ * Targets are the encoder (0) and the passes it opened (1, 2, …).
+ */
+export class Recording {
+  /** `target, method, arguments, …` */
+  readonly #steps: unknown[] = []
+  readonly writtenTextures: Set<TextureNode> = new Set()
+  /** Textures whose content is read, or kept, rather than replaced. */
+  readonly readTextures: Set<TextureNode> = new Set()
+  readonly buffers: Set<BufferNode> = new Set()
+  readonly writtenQueries: Set<QueryNode> = new Set()
+  readonly resolvedQueries: Set<QueryNode> = new Set()
+  readonly #writes: Map<BufferNode, number[]> = new Map()
+  #passes = 0
+
+  get length(): number {
+    return this.#steps.length / 3
+  }
+
+  add(target: number, method: string, args: readonly unknown[]): void {
+    this.#steps.push(target, method, args)
+  }
+
+  /** Adds a step that opens a pass, and returns the pass's target number. */
+  open(method: string, args: readonly unknown[]): number {
+    this.add(0, method, args)
+    this.#passes += 1
+    return this.#passes
+  }
+
+  markBuffer(buffer: BufferNode, start: number, end: number): void {
+    this.buffers.add(buffer)
+    const ranges = this.#writes.get(buffer)
+    if (ranges === undefined) this.#writes.set(buffer, [start, end])
+    else if (ranges.at(-2) !== start || ranges.at(-1) !== end) ranges.push(start, end)
+  }
+
+  markBinding(write: BindingWrite): void {
+    if ('buffer' in write) this.markBuffer(write.buffer, write.start, write.end)
+    else this.writtenTextures.add(write.texture)
+  }
+
+  /** Takes over what commands write that are run from within these: a render bundle. */
+  include(other: Recording): void {
+    for (const [buffer, ranges] of other.#writes) {
+      for (let at = 0; at < ranges.length; at += 2) {
+        this.markBuffer(buffer, ranges[at] as number, ranges[at + 1] as number)
+      }
+    }
+    for (const buffer of other.buffers) this.buffers.add(buffer)
+    for (const texture of other.writtenTextures) this.writtenTextures.add(texture)
+    for (const texture of other.readTextures) this.readTextures.add(texture)
+  }
+
+  /** The commands are about to run. */
+  markAllWritten(): void {
+    for (const [buffer, ranges] of this.#writes) {
+      for (let at = 0; at < ranges.length; at += 2) buffer.markWritten(ranges[at] as number, ranges[at + 1] as number)
+    }
+    for (const texture of this.readTextures) texture.markRead()
+    for (const texture of this.writtenTextures) texture.markWritten(!this.readTextures.has(texture))
+    for (const query of this.writtenQueries) query.isPending = true
+    for (const query of this.resolvedQueries) query.isPending = false
+  }
+
+  play(encoder: object): void {
+    const targets: Methods[] = [encoder as Methods]
+    const steps = this.#steps
+    for (let at = 0; at < steps.length; at += 3) {
+      const target = targets[steps[at] as number] as Methods
+      const result = target[steps[at + 1] as string]?.(...(steps[at + 2] as readonly unknown[]).map(materialize))
+      if (typeof result === 'object' && result !== null) targets.push(result as Methods)
+    }
+  }
+}

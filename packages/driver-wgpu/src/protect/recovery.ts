@@ -1,0 +1,189 @@
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import type { TargetLoss } from '@egpu/core'
+import { classifyLoss } from '../device/classify-loss.ts'
+import { retireDevice } from '../device/held-devices.ts'
+import type { Core } from './core.ts'
+import { Incarnation } from './incarnation.ts'
+import { SubmitEntry } from './log/entry.ts'
+import { TextureNode } from './nodes/texture-node.ts'
+import type { ProtectOptions } from './options.ts'
+import { restore } from './restore.ts'
+import type { Restored } from './restore.ts'
+import type { Successor, SuccessorFinder } from './successor.ts'
+
+/** Devices that one submit may take down before it counts as the cause. */
+const killsAllowed = 2
+
+/**
+ * Brings a protected device from one incarnation to the next. There is one recovery at a time: a loss in the middle of
+ * it makes it begin again, with waits that grow, until the work is known to go on or there is no hope.
+ */
+export class Recovery {
+  readonly #finder: SuccessorFinder
+  readonly #options: ProtectOptions
+  #core: Core | undefined
+  #isRunning = false
+  #wakeUp: (() => void) | undefined
+
+  constructor(finder: SuccessorFinder, options: ProtectOptions) {
+    this.#finder = finder
+    this.#options = options
+  }
+
+  /** Takes charge of the first device. */
+  begin(core: Core): void {
+    this.#core = core
+    this.#watch(core, core.incarnation)
+  }
+
+  incarnate(epoch: number, { held, name }: Successor): Incarnation {
+    const incarnation: Incarnation = new Incarnation(epoch, held, name, this.#options.heartbeat ?? {}, (waitedMs) => {
+      const message = `${name} has not finished its work for ${Math.round(waitedMs)} ms`
+      if (this.#core?.incarnation === incarnation) this.#lose(this.#core, 'hung', message)
+    })
+    return incarnation
+  }
+
+  /** Something changed that may help: look again now instead of at the end of the wait. */
+  retry(): void {
+    this.#wakeUp?.()
+  }
+
+  #watch(core: Core, incarnation: Incarnation): void {
+    void incarnation.device.lost.then((info) => {
+      if (core.incarnation !== incarnation || core.isOver) return
+      // Only the application destroys a device that is in use; a hung one is given up before it is destroyed.
+      if (info.reason === 'destroyed' && core.isLive) {
+        incarnation.stop()
+        core.end(info, undefined)
+        void retireDevice(incarnation.held)
+        return
+      }
+      this.#lose(core, classifyLoss({ reason: info.reason, message: info.message, onBus: undefined }), info.message)
+    })
+  }
+
+  #lose(core: Core, reason: TargetLoss['reason'], message: string): void {
+    core.suspend()
+    core.stats.losses += 1
+    core.emit({ type: 'lost', epoch: core.epoch, reason, message })
+    if (this.#isRunning) return
+    this.#isRunning = true
+    void this.#recover(core)
+      .catch((cause: unknown) => {
+        const text = cause instanceof Error ? cause.message : String(cause)
+        giveUp(core, new EGpuError(EGpuErrorCode.DeviceLost, `the recovery failed: ${text}`, { driver: 'wgpu', cause }))
+      })
+      .finally(() => {
+        this.#isRunning = false
+      })
+  }
+
+  async #recover(core: Core): Promise<void> {
+    const begun = performance.now()
+    const backoff = this.#options.backoffMs ?? [0, 2000, 10_000, 30_000]
+    let deaths = 0
+    for (let attempt = 0; !core.isOver; attempt += 1) {
+      if (attempt > 0) await this.#pause(backoff[Math.min(attempt, backoff.length) - 1] ?? 0)
+      core.incarnation.stop()
+      await retireDevice(core.incarnation.held)
+      const successor = await this.#finder.find((adapter, error) => core.emit({ type: 'refused', adapter, error }))
+      if (core.isOver) {
+        if (successor !== undefined) await retireDevice(successor.held)
+        return
+      }
+      if (successor === undefined) {
+        if (performance.now() - begun > (this.#options.giveUpAfterMs ?? 600_000)) {
+          giveUp(core, new EGpuError(EGpuErrorCode.NoTarget, 'no adapter could take over', { driver: 'wgpu' }))
+          return
+        }
+        core.emit({ type: 'waiting', retryMs: backoff[Math.min(attempt + 1, backoff.length) - 1] ?? 0 })
+        continue
+      }
+      const next = this.incarnate(core.epoch + 1, successor)
+      core.adopt(next)
+      this.#watch(core, next)
+      const restored = deaths < killsAllowed ? replayAtOnce(core) : await replayStepwise(core, next)
+      if (restored === 'poisoned') return
+      if (restored !== 'died') {
+        core.resume()
+        for (const configure of core.canvases.values()) configure()
+        if ((await next.isAliveAfterWork()) && core.incarnation === next && core.isLive) {
+          finish(core, restored, performance.now() - begun)
+          return
+        }
+        core.suspend()
+      }
+      deaths += 1
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms)
+      this.#wakeUp = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+}
+
+function replayAtOnce(core: Core): Restored {
+  const replay = restore(core)
+  for (;;) {
+    const step = replay.next()
+    if (step.done === true) return step.value
+  }
+}
+
+/** After devices died of the replay: asks after each submit whether the device still lives, to find the one it is. */
+async function replayStepwise(core: Core, next: Incarnation): Promise<Restored | 'died' | 'poisoned'> {
+  // A device that dies with nothing to do is not the work's fault.
+  if (!(await next.isAliveAfterWork())) return 'died'
+  const replay = restore(core)
+  for (;;) {
+    const step = replay.next()
+    if (step.done === true) return step.value
+    if (!(step.value instanceof SubmitEntry) || (await next.isAliveAfterWork())) continue
+    step.value.kills += 1
+    if (step.value.kills < killsAllowed) return 'died'
+    const labels = step.value.commands.map(({ label }) => label)
+    const error = new EGpuError(
+      EGpuErrorCode.WorkloadFailed,
+      `a submit took down every device it was given (command buffers: ${labels.map((label) => label || 'unlabelled').join(', ')})`,
+      { driver: 'wgpu' },
+    )
+    core.emit({ type: 'poisoned', labels, error })
+    giveUp(core, error)
+    return 'poisoned'
+  }
+}
+
+function finish(core: Core, { entries, bytes }: Restored, rtoMs: number): void {
+  core.stats.recoveries += 1
+  core.stats.replayedEntries += entries
+  for (const node of core.registry.all()) {
+    if (!(node instanceof TextureNode) || !node.isUnsavedRead) continue
+    node.isUnsavedRead = false
+    core.emit({ type: 'incomplete', label: node.label, format: node.real.format })
+  }
+  core.emit({
+    type: 'recovered',
+    epoch: core.epoch,
+    adapter: core.incarnation.adapterName,
+    rtoMs,
+    replayedEntries: entries,
+    restoredBytes: bytes,
+  })
+}
+
+function giveUp(core: Core, error: EGpuError): void {
+  core.end(lostInfo(error.message), error)
+  core.emit({ type: 'given-up', error })
+}
+
+/** The shape of a `GPUDeviceLostInfo`; browsers do not let anybody make one. */
+function lostInfo(message: string): GPUDeviceLostInfo {
+  return { __brand: 'GPUDeviceLostInfo', reason: 'unknown', message }
+}

@@ -1,0 +1,307 @@
+import { globals } from 'webgpu'
+import { afterEach, describe, expect, test } from 'vitest'
+import { isProtected, protectDevice, protectionOf, wgpuDriver } from '../../src/index.ts'
+import type { ProtectionEvent, ProtectOptions } from '../../src/index.ts'
+import { heldDeviceCount } from '../../src/device/held-devices.ts'
+import { staying } from '../support/keep-alive.ts'
+import { useRealVulkan } from '../support/real-vulkan.ts'
+import { expectedState, readBack, startSteps, wordCount } from '../support/workload.ts'
+import { TextureUsage, Usage } from './workloads/workload.ts'
+
+const control = useRealVulkan()
+const classes = globals as Record<string, new () => object>
+const never = { intervalMs: Number.POSITIVE_INFINITY }
+
+let opened: GPUDevice[] = []
+let events: ProtectionEvent[] = []
+async function open(options: ProtectOptions = {}): Promise<GPUDevice> {
+  const device = await protectDevice({
+    checkpoint: never,
+    heartbeat: { intervalMs: 10 },
+    ...options,
+    onEvent: (event) => events.push(event),
+  })
+  opened.push(device)
+  return device
+}
+const types = (): string[] => events.map(({ type }) => type)
+
+afterEach(async () => {
+  control.heal()
+  for (const device of opened) {
+    device.destroy()
+    await staying(device.lost)
+  }
+  opened = []
+  events = []
+  await expect.poll(heldDeviceCount).toBe(0)
+})
+
+describe('to its user', () => {
+  test('it and all it makes are what they pretend to be', async () => {
+    const device = await open({ descriptor: { label: 'mine' } })
+    const pipeline = device.createComputePipeline({
+      layout: 'auto',
+      compute: { module: device.createShaderModule({ code: '@compute @workgroup_size(1) fn main() {}' }) },
+    })
+    const encoder = device.createCommandEncoder({ label: 'enc' })
+    const texture = device.createTexture({ size: [4, 4], format: 'rgba8unorm', usage: TextureUsage.RENDER_ATTACHMENT })
+    const pass = encoder.beginComputePass()
+    const made = {
+      GPUDevice: device,
+      GPUQueue: device.queue,
+      GPUBuffer: device.createBuffer({ size: 4, usage: Usage.COPY_DST }),
+      GPUTexture: texture,
+      GPUTextureView: texture.createView(),
+      GPUSampler: device.createSampler(),
+      GPUComputePipeline: pipeline,
+      GPUBindGroupLayout: device.createBindGroupLayout({ entries: [] }),
+      GPUQuerySet: device.createQuerySet({ type: 'occlusion', count: 1 }),
+      GPUCommandEncoder: encoder,
+      GPUComputePassEncoder: pass,
+    }
+    pass.end()
+    for (const [name, object] of Object.entries({ ...made, GPUCommandBuffer: encoder.finish() })) {
+      expect(object).toBeInstanceOf(classes[name])
+      expect(object.constructor.name).toBe(name)
+      expect(Object.prototype.toString.call(object)).toBe(`[object ${name}]`)
+      expect(Object.keys(object)).toEqual([])
+    }
+    expect([device.label, encoder.label]).toEqual(['mine', 'enc'])
+    expect(device.features.has('core-features-and-limits')).toBe(true)
+    expect(device.limits.maxBufferSize).toBe(2 ** 28)
+    expect(isProtected(device)).toBe(true)
+    expect(isProtected({})).toBe(false)
+    expect(() => protectionOf({} as GPUDevice)).toThrow(TypeError)
+  })
+
+  test('usages, sizes and labels are those it gave, also after a loss', async () => {
+    const device = await open()
+    const buffer = device.createBuffer({ size: 8, usage: Usage.MAP_READ | Usage.COPY_DST, label: 'one' })
+    const texture = device.createTexture({ size: [4, 2], format: 'rgba8unorm', usage: TextureUsage.TEXTURE_BINDING })
+    buffer.label = 'two'
+    const seen = (): unknown[] => [
+      buffer.size,
+      buffer.usage,
+      buffer.label,
+      buffer.mapState,
+      texture.width,
+      texture.usage,
+    ]
+    const before = seen()
+    control.loseAt('submit', 1)
+    await device.queue.onSubmittedWorkDone()
+    expect(protectionOf(device).epoch).toBe(2)
+    expect(seen()).toEqual(before)
+    expect(before).toEqual([8, Usage.MAP_READ | Usage.COPY_DST, 'two', 'unmapped', 4, TextureUsage.TEXTURE_BINDING])
+  })
+
+  test('lost stays pending across losses, and resolves on destroy', async () => {
+    const device = await open()
+    let isLost = false
+    void device.lost.then(() => (isLost = true))
+    control.loseAt('submit', 1)
+    await device.queue.onSubmittedWorkDone()
+    expect(isLost).toBe(false)
+    device.destroy()
+    const info = await staying(device.lost)
+    expect(info).toBeInstanceOf(classes['GPUDeviceLostInfo'])
+    expect(info.reason).toBe('destroyed')
+    // As on a bare device, nothing is left to wait for.
+    await device.queue.onSubmittedWorkDone()
+  })
+
+  test('errors that no scope catches come as events, with the device as target', async () => {
+    const device = await open()
+    const heard: unknown[] = []
+    device.onuncapturederror = (event) => {
+      event.preventDefault()
+      heard.push(event.target, event.error)
+    }
+    control.loseAt('submit', 1)
+    await device.queue.onSubmittedWorkDone()
+    device.createBuffer({ size: 4, usage: 0 })
+    await expect.poll(() => heard.length).toBe(2)
+    expect(heard[0]).toBe(device)
+    expect(heard[1]).toBeInstanceOf(classes['GPUValidationError'])
+  })
+})
+
+describe('through a loss', () => {
+  test('an idle device comes back by itself', async () => {
+    const device = await open()
+    const steps = startSteps(device)
+    for (let step = 0; step < 5; step += 1) steps.step()
+    await device.queue.onSubmittedWorkDone()
+    control.loseAt('submit', 1)
+    await expect.poll(() => protectionOf(device).stats.recoveries).toBe(1)
+    expect(await readBack(device, steps.state)).toEqual(expectedState(5))
+  })
+
+  test('what was mapped stays mapped, readable and writable', async () => {
+    const device = await open()
+    const source = device.createBuffer({ size: 16, usage: Usage.COPY_SRC | Usage.COPY_DST })
+    device.queue.writeBuffer(source, 0, new Uint32Array([1, 2, 3, 4]))
+    const reading = device.createBuffer({ size: 16, usage: Usage.MAP_READ | Usage.COPY_DST })
+    const encoder = device.createCommandEncoder()
+    encoder.copyBufferToBuffer(source, 0, reading, 0, 16)
+    device.queue.submit([encoder.finish()])
+    await reading.mapAsync(1)
+    const read = new Uint32Array(reading.getMappedRange())
+    const writing = device.createBuffer({ size: 16, usage: Usage.COPY_SRC, mappedAtCreation: true })
+    const written = new Uint32Array(writing.getMappedRange())
+    written.set([5, 6])
+
+    control.loseAt('submit', 1)
+    await device.queue.onSubmittedWorkDone()
+    expect([...read]).toEqual([1, 2, 3, 4])
+    written.set([7, 8], 2)
+    writing.unmap()
+    expect(written.length).toBe(0)
+    expect([...(await readBack(device, writing))]).toEqual([5, 6, 7, 8])
+  })
+
+  test('work that is given while there is no device is done by the next one', async () => {
+    const device = await open({ backoffMs: [20] })
+    const steps = startSteps(device)
+    steps.step()
+    control.lose({ hide: true })
+    await expect.poll(types).toContain('waiting')
+    const late = startSteps(device)
+    for (let step = 0; step < 3; step += 1) {
+      steps.step()
+      late.step()
+    }
+    const reading = Promise.all([readBack(device, steps.state), readBack(device, late.state)])
+    control.heal()
+    expect(await reading).toEqual([expectedState(4), expectedState(3)])
+  })
+
+  test('a second loss in the middle of the recovery only makes it longer', async () => {
+    const device = await open({ backoffMs: [0, 0, 10] })
+    const steps = startSteps(device)
+    for (let step = 0; step < 5; step += 1) steps.step()
+    await device.queue.onSubmittedWorkDone()
+    control.loseAt('submit', 1)
+    device.queue.submit([])
+    // The next device, too, at the third thing it is given.
+    await expect.poll(() => protectionOf(device).stats.losses).toBeGreaterThan(0)
+    control.loseAt('submit', 3)
+    expect(await readBack(device, steps.state)).toEqual(expectedState(5))
+    expect(types().filter((type) => type === 'recovered').length).toBeGreaterThan(0)
+  })
+
+  test('a checkpoint cuts what has to be done again, and nothing is missing', async () => {
+    const device = await open()
+    const steps = startSteps(device)
+    for (let step = 0; step < 20; step += 1) steps.step()
+    expect(await protectionOf(device).checkpoint()).toBe(true)
+    for (let step = 0; step < 3; step += 1) steps.step()
+    control.loseAt('submit', 1)
+    expect(await readBack(device, steps.state)).toEqual(expectedState(23))
+    const recovered = events.find((event) => event.type === 'recovered')
+    expect(recovered).toMatchObject({ replayedEntries: 4, restoredBytes: wordCount * 4 })
+  })
+
+  test('checkpoints by themselves once the log has grown, and only what changed', async () => {
+    const device = await open({ checkpoint: { maxLogBytes: 4096, intervalMs: Number.POSITIVE_INFINITY } })
+    const still = device.createBuffer({ size: 2 ** 20, usage: Usage.STORAGE | Usage.COPY_DST })
+    device.queue.writeBuffer(still, 0, new Uint8Array(2 ** 20).fill(1))
+    await expect.poll(types).toContain('checkpointed')
+    const part = new Uint8Array(8192).fill(2)
+    await expect
+      .poll(async () => {
+        device.queue.writeBuffer(still, 512, part)
+        await device.queue.onSubmittedWorkDone()
+        return events.filter((event) => event.type === 'checkpointed').map(({ bytes }) => bytes)
+      })
+      .toEqual(expect.arrayContaining([2 ** 20, 8192]))
+    expect(protectionOf(device).logBytes).toBeLessThan(2 ** 18)
+  })
+
+  test('objects that nobody has any more are not made again', async () => {
+    const device = await open()
+    const makeGarbage = (): void => {
+      for (let n = 0; n < 200; n += 1) device.createBuffer({ size: 4, usage: Usage.COPY_DST })
+    }
+    makeGarbage()
+    const before = protectionOf(device).objectCount
+    expect(before).toBeGreaterThanOrEqual(200)
+    await expect
+      .poll(() => {
+        globalThis.gc?.()
+        return protectionOf(device).objectCount
+      })
+      .toBeLessThan(10)
+  })
+})
+
+describe('when it cannot go on as if nothing had happened', () => {
+  test('an adapter with smaller limits is refused before anything is made on it, and the next one is asked', async () => {
+    const device = await open({
+      backoffMs: [10],
+      descriptor: (adapter) => ({ requiredLimits: { maxBufferSize: adapter.limits.maxBufferSize } }),
+    })
+    expect(device.limits.maxBufferSize).toBe(2 ** 30)
+    await expect(
+      protectDevice({
+        descriptor: { requiredLimits: { maxBufferSize: 2 ** 50 }, requiredFeatures: ['nonsense' as GPUFeatureName] },
+      }),
+    ).rejects.toMatchObject({
+      code: 'EGPU_NO_TARGET',
+      message: expect.stringMatching(/feature nonsense, maxBufferSize/),
+    })
+  })
+
+  test('a replay that gives other bytes is told, not hidden', async () => {
+    const device = await open()
+    const buffer = device.createBuffer({ label: 'dice', size: 16, usage: Usage.COPY_SRC | Usage.COPY_DST })
+    // Queries tell the time, and time does not repeat itself.
+    const queries = device.createQuerySet({ type: 'occlusion', count: 1 })
+    void queries
+    device.queue.writeBuffer(buffer, 0, new Uint32Array([1, 2, 3, 4]))
+    const reading = device.createBuffer({ label: 'answer', size: 16, usage: Usage.MAP_READ | Usage.COPY_DST })
+    const encoder = device.createCommandEncoder()
+    encoder.copyBufferToBuffer(buffer, 0, reading, 0, 16)
+    device.queue.submit([encoder.finish()])
+    await reading.mapAsync(1)
+    reading.unmap()
+    control.loseAt('submit', 1)
+    await device.queue.onSubmittedWorkDone()
+    await expect.poll(() => protectionOf(device).stats.checkedReadbacks).toBe(1)
+    expect(types()).not.toContain('diverged')
+  })
+
+  test('a loss without end is given up: lost resolves, and what waits is told', async () => {
+    const device = await open({ backoffMs: [5], giveUpAfterMs: 30 })
+    const steps = startSteps(device)
+    steps.step()
+    control.lose({ hide: true })
+    const pending = readBack(device, steps.state)
+    await expect(pending).rejects.toThrow()
+    expect((await staying(device.lost)).reason).toBe('unknown')
+    expect(types().at(-1)).toBe('given-up')
+    await expect(device.queue.onSubmittedWorkDone()).rejects.toMatchObject({ code: 'EGPU_NO_TARGET' })
+  })
+
+  test('destroying it in the middle of a recovery ends it', async () => {
+    const device = await open({ backoffMs: [5] })
+    control.lose({ hide: true })
+    await expect.poll(types).toContain('waiting')
+    device.destroy()
+    expect((await staying(device.lost)).reason).toBe('destroyed')
+  })
+})
+
+test('two protected devices and a bare one do not disturb each other', async () => {
+  const [one, two] = [await open(), await open()]
+  await using driver = wgpuDriver({ heartbeat: { intervalMs: 10 } })
+  const [target] = await driver.runtime.targets()
+  const bare = await driver.runtime.open(target?.id ?? '')
+  const all = [one, two].map((device) => ({ device, steps: startSteps(device) }))
+  for (const { steps } of all) for (let step = 0; step < 4; step += 1) steps.step()
+  control.lose()
+  await staying(bare.lost)
+  control.heal()
+  for (const { device, steps } of all) expect(await readBack(device, steps.state)).toEqual(expectedState(4))
+})

@@ -1,0 +1,222 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { OpenTarget } from '@egpu/core'
+import { protectDevice, protectionOf, wgpuDriver } from '../../src/index.ts'
+import type { WgpuDriver } from '../../src/index.ts'
+import { useRealVulkan } from '../support/real-vulkan.ts'
+import { TextureUsage, Usage } from './workloads/workload.ts'
+
+const control = useRealVulkan()
+
+let driver: WgpuDriver
+let bare: OpenTarget<GPUDevice>
+let guarded: GPUDevice
+beforeAll(async () => {
+  if ((control as unknown) === undefined) return
+  driver = wgpuDriver({ describeDevice: () => ({}) })
+  const [target] = await driver.runtime.targets()
+  bare = await driver.runtime.open(target?.id ?? '')
+  guarded = await protectDevice()
+})
+afterAll(async () => {
+  guarded?.destroy()
+  await driver?.close()
+})
+
+type Misuse = (device: GPUDevice) => unknown
+
+const size = 64
+const buffer = (device: GPUDevice, usage: number, more: object = {}): GPUBuffer =>
+  device.createBuffer({ size, usage, ...more })
+const texture = (device: GPUDevice, usage: number): GPUTexture =>
+  device.createTexture({ size: [8, 8], format: 'rgba8unorm', usage })
+const encode = (device: GPUDevice, commands: (encoder: GPUCommandEncoder) => void): void => {
+  const encoder = device.createCommandEncoder()
+  commands(encoder)
+  device.queue.submit([encoder.finish()])
+}
+
+const misuses: Readonly<Record<string, Misuse>> = {
+  'no usage': (device) => buffer(device, 0),
+  'usages that exclude each other': (device) => buffer(device, Usage.MAP_READ | Usage.STORAGE),
+  'a usage nobody knows': (device) => buffer(device, 0x4000),
+  'a missing member': (device) => device.createBuffer({ size } as GPUBufferDescriptor),
+  'an odd size mapped at creation': (device) => buffer(device, Usage.COPY_DST, { size: 5, mappedAtCreation: true }),
+  'a buffer larger than the limit': (device) => buffer(device, Usage.COPY_DST, { size: 2 ** 40 }),
+  'a copy from a buffer without COPY_SRC': (device) =>
+    encode(device, (encoder) => {
+      const to = buffer(device, Usage.COPY_DST)
+      encoder.copyBufferToBuffer(buffer(device, Usage.STORAGE), 0, to, 0, size)
+    }),
+  'a copy to a buffer without COPY_DST': (device) =>
+    encode(device, (encoder) => {
+      encoder.copyBufferToBuffer(buffer(device, Usage.COPY_SRC), 0, buffer(device, Usage.STORAGE), 0, size)
+    }),
+  'a copy beyond the end': (device) =>
+    encode(device, (encoder) => {
+      encoder.copyBufferToBuffer(buffer(device, Usage.COPY_SRC), 32, buffer(device, Usage.COPY_DST), 0, size)
+    }),
+  'a write to a buffer without COPY_DST': (device) =>
+    device.queue.writeBuffer(buffer(device, Usage.STORAGE), 0, new Uint8Array(4)),
+  'a write of an odd size': (device) => device.queue.writeBuffer(buffer(device, Usage.COPY_DST), 0, new Uint8Array(3)),
+  'a write beyond the end': (device) =>
+    device.queue.writeBuffer(buffer(device, Usage.COPY_DST), 32, new Uint8Array(64)),
+  'a write to a mapped buffer': (device) =>
+    device.queue.writeBuffer(buffer(device, Usage.COPY_DST, { mappedAtCreation: true }), 0, new Uint8Array(4)),
+  'a write to a texture without COPY_DST': (device) =>
+    device.queue.writeTexture(
+      { texture: texture(device, TextureUsage.TEXTURE_BINDING) },
+      new Uint8Array(256),
+      { bytesPerRow: 32 },
+      [8, 8],
+    ),
+  'a write to a texture with too few bytes': (device) =>
+    device.queue.writeTexture(
+      { texture: texture(device, TextureUsage.COPY_DST) },
+      new Uint8Array(16),
+      { bytesPerRow: 32 },
+      [8, 8],
+    ),
+  'a copy from a texture without COPY_SRC': (device) =>
+    encode(device, (encoder) => {
+      const to = device.createBuffer({ size: 2048, usage: Usage.COPY_DST })
+      const from = texture(device, TextureUsage.COPY_DST)
+      encoder.copyTextureToBuffer({ texture: from }, { buffer: to, bytesPerRow: 256 }, [8, 8])
+    }),
+  'the same commands submitted twice': (device) => {
+    const commands = device.createCommandEncoder().finish()
+    device.queue.submit([commands])
+    device.queue.submit([commands])
+  },
+  'the same commands twice in one submit': (device) => {
+    const commands = device.createCommandEncoder().finish()
+    device.queue.submit([commands, commands])
+  },
+  'something else than commands submitted': (device) => device.queue.submit([{} as GPUCommandBuffer]),
+  'a destroyed buffer in a submit': (device) =>
+    encode(device, (encoder) => {
+      const gone = buffer(device, Usage.COPY_DST)
+      encoder.clearBuffer(gone)
+      gone.destroy()
+    }),
+  'a destroyed texture in a submit': (device) =>
+    encode(device, (encoder) => {
+      const gone = texture(device, TextureUsage.COPY_SRC)
+      encoder.copyTextureToTexture({ texture: gone }, { texture: texture(device, TextureUsage.COPY_DST) }, [8, 8])
+      gone.destroy()
+    }),
+  'a mapped buffer in a submit': (device) =>
+    encode(device, (encoder) => encoder.clearBuffer(buffer(device, Usage.COPY_DST, { mappedAtCreation: true }))),
+  'a pass that was not ended': (device) =>
+    encode(device, (encoder) => {
+      encoder.beginComputePass()
+    }),
+  'a pass without a pipeline': (device) =>
+    encode(device, (encoder) => {
+      const pass = encoder.beginComputePass()
+      pass.dispatchWorkgroups(1)
+      pass.end()
+    }),
+  'a debug group too few': (device) => encode(device, (encoder) => encoder.popDebugGroup()),
+  'a shader that does not compile': (device) => device.createShaderModule({ code: 'fn main() { nonsense }' }),
+  'a bind group that does not fit its layout': (device) => {
+    const layout = device.createBindGroupLayout({ entries: [{ binding: 0, visibility: 4, buffer: {} }] })
+    device.createBindGroup({ layout, entries: [] })
+  },
+  'an object that is not one': (device) => device.createBindGroup({ layout: {} as GPUBindGroupLayout, entries: [] }),
+  'a texture of no size': (device) => device.createTexture({ size: [0], format: 'rgba8unorm', usage: 4 }),
+  'a texture format nobody knows': (device) =>
+    device.createTexture({ size: [1], format: 'rgb1' as GPUTextureFormat, usage: 4 }),
+  'a mapping in the wrong mode': (device) => buffer(device, Usage.MAP_READ | Usage.COPY_DST).mapAsync(2),
+  'a mapping at an odd offset': (device) => buffer(device, Usage.MAP_READ | Usage.COPY_DST).mapAsync(1, 4),
+  'a mapping beyond the end': (device) => buffer(device, Usage.MAP_READ | Usage.COPY_DST).mapAsync(1, 0, 128),
+  'a second mapping': async (device) => {
+    const twice = buffer(device, Usage.MAP_READ | Usage.COPY_DST)
+    await Promise.all([twice.mapAsync(1), twice.mapAsync(1)])
+  },
+  'a mapping that was taken back': async (device) => {
+    const pending = buffer(device, Usage.MAP_READ | Usage.COPY_DST)
+    const mapping = pending.mapAsync(1)
+    pending.unmap()
+    await mapping
+  },
+  'a mapping of a destroyed buffer': async (device) => {
+    const gone = buffer(device, Usage.MAP_READ | Usage.COPY_DST)
+    gone.destroy()
+    await gone.mapAsync(1)
+  },
+  'a range that is not mapped': (device) => buffer(device, Usage.MAP_READ | Usage.COPY_DST).getMappedRange(),
+  'a range that was handed out before': (device) => {
+    const mapped = buffer(device, Usage.COPY_DST, { mappedAtCreation: true })
+    mapped.getMappedRange(0, 16)
+    mapped.getMappedRange(8, 16)
+  },
+  'a scope too few': (device) => device.popErrorScope().then(() => device.popErrorScope()),
+  'a pipeline that does not validate': (device) =>
+    device.createComputePipelineAsync({
+      layout: 'auto',
+      compute: {
+        module: device.createShaderModule({ code: '@vertex fn v() -> @builtin(position) vec4f { return vec4f(); }' }),
+      },
+    }),
+}
+
+/** Everything the application gets to hear of it: what is thrown, what a scope catches. */
+async function heard(device: GPUDevice, misuse: Misuse): Promise<object> {
+  device.pushErrorScope('validation')
+  let thrown: unknown
+  try {
+    await misuse(device)
+  } catch (error) {
+    thrown = error
+  }
+  const caught = await device.popErrorScope().catch((error: unknown) => error as Error)
+  return { thrown: describeError(thrown), caught: describeError(caught) }
+}
+
+function describeError(error: unknown): string {
+  if (error === undefined || error === null) return 'nothing'
+  const { message } = error as Error
+  // A DOMException of Dawn has no text.
+  return `${error.constructor.name} ${error instanceof DOMException ? error.name : message.split('\n')[0]}`
+}
+
+test.each(Object.entries(misuses))('refuses %s as the bare device does', async (_, misuse) => {
+  const expected = await heard(bare.handle, misuse)
+  expect(await heard(guarded, misuse)).toEqual(expected)
+  expect(expected).not.toEqual({ thrown: 'nothing', caught: 'nothing' })
+})
+
+describe('objects of another device', () => {
+  test('are refused as the bare device does', async () => {
+    const other = await protectDevice()
+    const mix = (foreign: GPUDevice) => (device: GPUDevice) =>
+      encode(device, (encoder) => encoder.clearBuffer(buffer(foreign, Usage.COPY_DST)))
+    const caught = ((await heard(bare.handle, mix(bare.handle))) as { caught: string }).caught
+    expect(caught).toBe('nothing')
+    for (const foreign of [other, bare.handle]) {
+      expect(await heard(guarded, mix(foreign))).toMatchObject({ caught: expect.stringMatching(/associated with/) })
+    }
+    other.destroy()
+    await other.lost
+  })
+})
+
+test('nothing of all that was done a second time after a loss', async () => {
+  const events: string[] = []
+  const device = await protectDevice({ onEvent: ({ type }) => events.push(type) })
+  const uncaptured: string[] = []
+  device.addEventListener('uncapturederror', (event) => {
+    event.preventDefault()
+    uncaptured.push((event as GPUUncapturedErrorEvent).error.message)
+  })
+  for (const misuse of Object.values(misuses)) await heard(device, misuse)
+  const before = uncaptured.length
+  control.loseAt('submit', 1)
+  await device.queue.onSubmittedWorkDone()
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  expect(events).toEqual(['lost', 'recovered'])
+  expect(uncaptured.slice(before)).toEqual([])
+  expect(protectionOf(device).epoch).toBe(2)
+  device.destroy()
+  await device.lost
+})

@@ -11,6 +11,8 @@ import type { Execute } from './removal/execute.ts'
 import { linuxSafeRemoval } from './removal/index.ts'
 import { surveyOf } from './survey.ts'
 import type { Survey } from './survey.ts'
+import { pciNames } from './pci-names.ts'
+import type { PciNames } from './pci-names.ts'
 import { openSysfs } from './sysfs/sysfs.ts'
 import { readTopology } from './topology/read-topology.ts'
 import { UsbFallbacks } from './usb/index.ts'
@@ -34,6 +36,8 @@ export interface LinuxDriverOptions {
   readonly overrides?: readonly VerdictOverride[] | string | undefined
   /** Also read what reaches into sleeping devices, such as their link speed. Wakes them. Off by default. */
   readonly wakeSuspended?: boolean | undefined
+  /** Where names of PCI devices come from. By default the `pci.ids` of the distribution, if it has one. */
+  readonly pciNames?: PciNames | undefined
   /**
    * Where `watch()` hears of changes, instead of the kernel and its fallbacks. A recorded machine is polled unless this
    * is given: the kernel speaks of another one.
@@ -62,6 +66,7 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
   const sysfs = openSysfs(sysfsRoot)
   const proc = procRoot === undefined ? undefined : openSysfs(procRoot)
   const memory = new JoinMemory()
+  const names = options.pciNames ?? pciNames()
   const clock = options.clock ?? systemClock
   const usb = new UsbFallbacks(sysfsRoot, options.listUsb ?? (isThisMachine ? listUsb : async () => []))
   const queues = new Set<EventQueue<DriverEvent>>()
@@ -77,7 +82,7 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
     const loaded: LoadedOverrides =
       typeof overrides === 'string' ? loadOverrides(overrides) : { overrides, findings: [] }
     const hints = { remembered: memory.recall() }
-    const survey: Survey = surveyOf(topology, { overrides: loaded.overrides, hints })
+    const survey: Survey = surveyOf(topology, { overrides: loaded.overrides, hints, names })
     memory.keep(survey.gpus)
     const snapshot = snapshotOf(survey)
     const findings = [...loaded.findings, ...snapshot.findings, ...(await usb.find(topology))]

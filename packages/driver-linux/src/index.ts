@@ -1,5 +1,7 @@
 export { linuxDriver } from './driver.ts'
 export type { LinuxDriver, LinuxDriverOptions } from './driver.ts'
+export { pciNames } from './pci-names.ts'
+export type { PciNames } from './pci-names.ts'
 export { parseOverrides } from './verdict/override.ts'
 export type { VerdictOverride } from './verdict/override.ts'
 export { netlinkSource } from './watch/netlink-source.ts'

@@ -8,6 +8,7 @@ import { keysOf } from './keys.ts'
 import { linkOf } from './link/report.ts'
 import { deathSignOf } from './liveness.ts'
 import type { DeathSign } from './liveness.ts'
+import type { PciNames } from './pci-names.ts'
 import { gpusOf } from './topology/functions.ts'
 import type { Topology } from './topology/types.ts'
 import { judge } from './verdict/judge.ts'
@@ -17,11 +18,13 @@ import type { VerdictOverride } from './verdict/override.ts'
 export interface SurveyOptions {
   readonly overrides?: readonly VerdictOverride[] | undefined
   readonly hints?: JoinHints | undefined
+  readonly names?: PciNames | undefined
 }
 
 /** One GPU with everything that was worked out about it. */
 export interface SurveyedGpu extends JoinedGpu {
   readonly key: string
+  readonly name: string | undefined
   readonly verdict: Verdict
   readonly link: LinkReport | undefined
   readonly death: DeathSign | undefined
@@ -39,7 +42,7 @@ export interface Survey {
 }
 
 /** Works out verdicts, boxes, links and keys. Pure: the same topology gives the same survey. */
-export function surveyOf(topology: Topology, { overrides = [], hints = {} }: SurveyOptions = {}): Survey {
+export function surveyOf(topology: Topology, { overrides = [], hints = {}, names }: SurveyOptions = {}): Survey {
   const placed = joinAll(topology, gpusOf(topology), hints).map((joined) => ({ ...joined, ...placeOf(joined, hints) }))
   const keys = keysOf(placed.map((one) => ({ ...one, movable: one.tunnel !== undefined })))
   const gpus = placed.map((one, index): SurveyedGpu => {
@@ -47,6 +50,7 @@ export function surveyOf(topology: Topology, { overrides = [], hints = {} }: Sur
     return {
       ...one,
       key: keys[index] as string,
+      name: gpu.vendorId === undefined || gpu.deviceId === undefined ? undefined : names?.(gpu.vendorId, gpu.deviceId),
       verdict: judge({ topology, gpu, tunnel }, { override: overrideFor(overrides, gpu), router: join.router }),
       link: linkOf(topology, one),
       death: deathSignOf(topology, one),

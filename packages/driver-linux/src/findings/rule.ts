@@ -23,10 +23,10 @@ export function nameOf({ vendorName, deviceName, name }: ThunderboltRouter): str
   return [vendorName, deviceName].filter((part) => part !== undefined).join(' ') || `the box at ${name}`
 }
 
-/** `10de:2b85 at 0000:04:00.0`. */
-export function gpuName({ gpu }: Pick<SurveyedGpu, 'gpu'>): string {
+/** `GPU 10de:2b85 (GeForce RTX 5090) at 0000:04:00.0`. */
+export function gpuName({ gpu, name }: Pick<SurveyedGpu, 'gpu' | 'name'>): string {
   const ids = [gpu.vendorId, gpu.deviceId].map((id) => id?.toString(16).padStart(4, '0') ?? '????').join(':')
-  return `GPU ${ids} at ${gpu.address}`
+  return `GPU ${ids}${name === undefined ? '' : ` (${name})`} at ${gpu.address}`
 }
 
 /** Names both the device and its box, for `Finding`. */

@@ -1,4 +1,4 @@
-import { parseChoice, parseFlag, parseId, parseMilli } from '../sysfs/parse.ts'
+import { parseChoice, parseId, parseMilli } from '../sysfs/parse.ts'
 import { textOf } from '../sysfs/sysfs.ts'
 import type { Sysfs } from '../sysfs/sysfs.ts'
 import type { TypecPartner, TypecPort } from './types.ts'
@@ -24,7 +24,7 @@ function readPartner(sysfs: Sysfs, path: string): TypecPartner {
   const alternateModes = sysfs.list(path).flatMap((name) => {
     if (!name.startsWith(`${partner}.`)) return []
     const svid = parseId(textOf(sysfs.read(`${path}/${name}`, 'svid')))
-    return svid === undefined ? [] : { svid, active: parseFlag(textOf(sysfs.read(`${path}/${name}`, 'active'))) }
+    return svid === undefined ? [] : { svid, active: parseYes(textOf(sysfs.read(`${path}/${name}`, 'active'))) }
   })
   return { alternateModes, sourceWatts: readSourceWatts(sysfs, `${path}/usb_power_delivery/source-capabilities`) }
 }
@@ -39,4 +39,10 @@ function readSourceWatts(sysfs: Sysfs, path: string): number | undefined {
     return volts === undefined || amperes === undefined ? [] : volts * amperes
   })
   return watts.length === 0 ? undefined : Math.max(...watts)
+}
+
+/** drivers/usb/typec/class.c prints `yes` and `no` here. */
+function parseYes(text: string | undefined): boolean | undefined {
+  if (text === 'yes') return true
+  return text === 'no' ? false : undefined
 }

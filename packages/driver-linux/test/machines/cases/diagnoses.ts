@@ -125,6 +125,15 @@ export const usbOnlyCable: Machine = trouble({
   findings: ['usb-only-connection error'],
 })
 
+/** The mode is entered and the router is on its way: not yet a fault. */
+export const comingUp: Machine = trouble({
+  name: 'thunderbolt-mode-active-router-not-there-yet',
+  origin: 'recipe',
+  domain: { ports: { 1: { link: 'none', typec: 'port0' } } },
+  typec: [{ name: 'port0', partner: { modes: [{ svid: '8087', active: 'yes' }] } }],
+  findings: [],
+})
+
 /** A monitor with DisplayPort mode is no Thunderbolt device. */
 export const displayOnly: Machine = trouble({
   name: 'monitor-on-a-type-c-port',

@@ -3,7 +3,7 @@
  * on, hides the device from later look-ups, and brings it back. What runs above it meets a real loss at the driver
  * boundary, without a GPU and without a cable.
  *
- * It is steered through a file of fourteen 32-bit words (EGPU_LOSS_CONTROL) that both sides share: the layer maps it,
+ * It is steered through a file of fifteen 32-bit words (EGPU_LOSS_CONTROL) that both sides share: the layer maps it,
  * the test reads and writes it. `enum word` is the layout; src/testing/loss-control.ts has the same one.
  *
  * A lost VkDevice stays lost until it is destroyed, as the Vulkan specification has it (chapter "Lost Device"). Before
@@ -31,7 +31,8 @@ enum word {
   WORD_COUNT,                    /* calls of each kind so far */
   WORD_ARMED = WORD_COUNT + CALLS, /* at which call of each kind the device is lost; 0: never */
   WORD_TOLD = WORD_ARMED + CALLS, /* calls that were answered with VK_ERROR_DEVICE_LOST, of each kind */
-  WORDS = WORD_TOLD + CALLS
+  WORD_POISON = WORD_TOLD + CALLS, /* a dispatch of so many workgroups in x takes its device down; 0: none does */
+  WORDS
 };
 
 static _Atomic uint32_t *control;
@@ -65,6 +66,7 @@ struct device {
   void *key;
   VkDevice handle;
   _Atomic int dead;
+  _Atomic int poisoned; /* dies at its next submit */
   PFN_vkGetDeviceProcAddr get_proc;
   PFN_vkDestroyDevice destroy;
   PFN_vkQueueSubmit submit;
@@ -72,6 +74,7 @@ struct device {
   PFN_vkWaitForFences wait_fences;
   PFN_vkGetFenceStatus fence_status;
   PFN_vkMapMemory map;
+  PFN_vkCmdDispatch dispatch;
   PFN_vkQueueWaitIdle queue_idle;
   PFN_vkDeviceWaitIdle device_idle;
   struct device *next;
@@ -105,7 +108,7 @@ static struct device *device_of(const void *handle) {
 static int is_lost(struct device *device, enum call call) {
   uint32_t count = atomic_fetch_add(&control[WORD_COUNT + call], 1) + 1;
   uint32_t armed = atomic_load(&control[WORD_ARMED + call]);
-  int dies = atomic_load(&control[WORD_LOST]) != 0;
+  int dies = atomic_load(&control[WORD_LOST]) != 0 || (call == CALL_SUBMIT && atomic_load(&device->poisoned));
   if (armed != 0 && count >= armed) {
     atomic_store(&control[WORD_ARMED + call], 0);
     if (atomic_load(&control[WORD_HIDE_ON_LOSS]) != 0) atomic_store(&control[WORD_HIDDEN], 1);
@@ -141,6 +144,13 @@ static VKAPI_ATTR VkResult VKAPI_CALL wait_for_fences(VkDevice handle, uint32_t 
 static VKAPI_ATTR VkResult VKAPI_CALL get_fence_status(VkDevice handle, VkFence fence) {
   struct device *device = device_of(handle);
   return is_lost(device, CALL_FENCE) ? VK_ERROR_DEVICE_LOST : device->fence_status(handle, fence);
+}
+
+static VKAPI_ATTR void VKAPI_CALL cmd_dispatch(VkCommandBuffer commands, uint32_t x, uint32_t y, uint32_t z) {
+  struct device *device = device_of(commands);
+  uint32_t poison = atomic_load(&control[WORD_POISON]);
+  if (poison != 0 && x == poison) atomic_store(&device->poisoned, 1);
+  device->dispatch(commands, x, y, z);
 }
 
 /* vkMapMemory may not answer VK_ERROR_DEVICE_LOST; a real driver says that the map failed. */
@@ -282,6 +292,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical,
   NEXT(wait_fences, PFN_vkWaitForFences, "vkWaitForFences");
   NEXT(fence_status, PFN_vkGetFenceStatus, "vkGetFenceStatus");
   NEXT(map, PFN_vkMapMemory, "vkMapMemory");
+  NEXT(dispatch, PFN_vkCmdDispatch, "vkCmdDispatch");
   NEXT(queue_idle, PFN_vkQueueWaitIdle, "vkQueueWaitIdle");
   NEXT(device_idle, PFN_vkDeviceWaitIdle, "vkDeviceWaitIdle");
 #undef NEXT
@@ -330,6 +341,7 @@ static const struct hook device_hooks[] = {
   HOOK("vkQueueSubmit", queue_submit),          HOOK("vkQueueSubmit2", queue_submit2),
   HOOK("vkQueueSubmit2KHR", queue_submit2),     HOOK("vkWaitForFences", wait_for_fences),
   HOOK("vkGetFenceStatus", get_fence_status),   HOOK("vkMapMemory", map_memory),
+  HOOK("vkCmdDispatch", cmd_dispatch),
   HOOK("vkQueueWaitIdle", queue_wait_idle),     HOOK("vkDeviceWaitIdle", device_wait_idle),
 };
 

@@ -49,6 +49,7 @@ export class Core {
     replayedEntries: 0,
     checkedReadbacks: 0,
   }
+  lastLoss: GPUDeviceLostInfo | undefined
   readonly ended: Deferred<GPUDeviceLostInfo> = deferred()
   #incarnation: Incarnation
   #recovering: Deferred<void> | undefined
@@ -116,6 +117,13 @@ export class Core {
     const recovering = this.#recovering
     this.#recovering = undefined
     recovering?.resolve()
+  }
+
+  /** Looks like one the device would give, which nobody else can make. */
+  lostInfo(reason: GPUDeviceLostReason, message: string): GPUDeviceLostInfo {
+    const prototype = this.lastLoss === undefined ? Object.prototype : (Object.getPrototypeOf(this.lastLoss) as object)
+    const property = (value: string): PropertyDescriptor => ({ value, enumerable: true })
+    return Object.create(prototype, { reason: property(reason), message: property(message) }) as GPUDeviceLostInfo
   }
 
   /** Ends it for good: destroyed by the application, or given up. */

@@ -33,6 +33,7 @@ export class Recovery {
   /** Takes charge of the first device. */
   begin(core: Core): void {
     this.#core = core
+    void core.ended.promise.then(() => this.retry())
     this.#watch(core, core.incarnation)
   }
 
@@ -51,6 +52,7 @@ export class Recovery {
 
   #watch(core: Core, incarnation: Incarnation): void {
     void incarnation.device.lost.then((info) => {
+      core.lastLoss = info
       if (core.incarnation !== incarnation || core.isOver) return
       // Only the application destroys a device that is in use; a hung one is given up before it is destroyed.
       if (info.reason === 'destroyed' && core.isLive) {
@@ -90,12 +92,12 @@ export class Recovery {
       const successor = await this.#finder.find((adapter, error) => core.emit({ type: 'refused', adapter, error }))
       if (core.isOver) {
         if (successor !== undefined) await retireDevice(successor.held)
-        return
+        break
       }
       if (successor === undefined) {
         if (performance.now() - begun > (this.#options.giveUpAfterMs ?? 600_000)) {
           giveUp(core, new EGpuError(EGpuErrorCode.NoTarget, 'no adapter could take over', { driver: 'wgpu' }))
-          return
+          break
         }
         core.emit({ type: 'waiting', retryMs: backoff[Math.min(attempt + 1, backoff.length) - 1] ?? 0 })
         continue
@@ -104,7 +106,7 @@ export class Recovery {
       core.adopt(next)
       this.#watch(core, next)
       const restored = deaths < killsAllowed ? replayAtOnce(core) : await replayStepwise(core, next)
-      if (restored === 'poisoned') return
+      if (restored === 'poisoned') break
       if (restored !== 'died') {
         core.resume()
         for (const configure of core.canvases.values()) configure()
@@ -116,6 +118,8 @@ export class Recovery {
       }
       deaths += 1
     }
+    core.incarnation.stop()
+    await retireDevice(core.incarnation.held)
   }
 
   #pause(ms: number): Promise<void> {
@@ -179,11 +183,6 @@ function finish(core: Core, { entries, bytes }: Restored, rtoMs: number): void {
 }
 
 function giveUp(core: Core, error: EGpuError): void {
-  core.end(lostInfo(error.message), error)
+  core.end(core.lostInfo('unknown', error.message), error)
   core.emit({ type: 'given-up', error })
-}
-
-/** The shape of a `GPUDeviceLostInfo`; browsers do not let anybody make one. */
-function lostInfo(message: string): GPUDeviceLostInfo {
-  return { __brand: 'GPUDeviceLostInfo', reason: 'unknown', message }
 }

@@ -6,8 +6,18 @@ export type LossPoint = 'submit' | 'fence' | 'map'
 const points: readonly LossPoint[] = ['submit', 'fence', 'map']
 
 /** `enum word` of native/loss-layer.c. */
-const Word = { Lost: 0, Hidden: 1, HideOnLoss: 2, Losses: 3, LiveDevices: 4, Count: 5, Armed: 8, Told: 11 } as const
-const words = 14
+const Word = {
+  Lost: 0,
+  Hidden: 1,
+  HideOnLoss: 2,
+  Losses: 3,
+  LiveDevices: 4,
+  Count: 5,
+  Armed: 8,
+  Told: 11,
+  Poison: 14,
+} as const
+const words = 15
 
 /**
  * The hands on the loss layer: takes the device away now or at a chosen call, hides it, brings it back. Works on the
@@ -40,9 +50,14 @@ export class LossControl implements Disposable {
     this.#write(Word.Armed + index, this.#read(Word.Count + index) + nth)
   }
 
+  /** Work with a dispatch of `workgroups` in x takes down every device it is given to, as a job that hangs a GPU does. */
+  poison(workgroups: number): void {
+    this.#write(Word.Poison, workgroups)
+  }
+
   /** Physical devices are there again and new devices live. Devices that were lost stay lost. */
   heal(): void {
-    for (const word of [Word.Lost, Word.Hidden, Word.HideOnLoss]) this.#write(word, 0)
+    for (const word of [Word.Lost, Word.Hidden, Word.HideOnLoss, Word.Poison]) this.#write(word, 0)
     for (const index of points.keys()) this.#write(Word.Armed + index, 0)
   }
 

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { globals } from 'webgpu'
 import { afterEach, describe, expect, test } from 'vitest'
 import { isProtected, protectDevice, protectionOf, wgpuDriver } from '../../src/index.ts'
@@ -9,6 +11,8 @@ import { expectedState, readBack, startSteps, wordCount } from '../support/workl
 import { TextureUsage, Usage } from './workloads/workload.ts'
 
 const control = useRealVulkan()
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
 const classes = globals as Record<string, new () => object>
 const never = { intervalMs: Number.POSITIVE_INFINITY }
 
@@ -229,7 +233,7 @@ describe('through a loss', () => {
     expect(before).toBeGreaterThanOrEqual(200)
     await expect
       .poll(() => {
-        globalThis.gc?.()
+        collectGarbage()
         return protectionOf(device).objectCount
       })
       .toBeLessThan(10)
@@ -254,22 +258,44 @@ describe('when it cannot go on as if nothing had happened', () => {
   })
 
   test('a replay that gives other bytes is told, not hidden', async () => {
-    const device = await open()
-    const buffer = device.createBuffer({ label: 'dice', size: 16, usage: Usage.COPY_SRC | Usage.COPY_DST })
-    // Queries tell the time, and time does not repeat itself.
-    const queries = device.createQuerySet({ type: 'occlusion', count: 1 })
-    void queries
-    device.queue.writeBuffer(buffer, 0, new Uint32Array([1, 2, 3, 4]))
-    const reading = device.createBuffer({ label: 'answer', size: 16, usage: Usage.MAP_READ | Usage.COPY_DST })
+    const device = await open({ descriptor: { requiredFeatures: ['timestamp-query'] } })
+    // What time it was does not repeat itself.
+    const queries = device.createQuerySet({ type: 'timestamp', count: 2 })
+    const times = device.createBuffer({ size: 16, usage: Usage.QUERY_RESOLVE | Usage.COPY_SRC })
+    const reading = device.createBuffer({ label: 'times', size: 16, usage: Usage.MAP_READ | Usage.COPY_DST })
     const encoder = device.createCommandEncoder()
-    encoder.copyBufferToBuffer(buffer, 0, reading, 0, 16)
+    const timestampWrites = { querySet: queries, beginningOfPassWriteIndex: 0, endOfPassWriteIndex: 1 }
+    encoder.beginComputePass({ timestampWrites }).end()
+    encoder.resolveQuerySet(queries, 0, 2, times, 0)
+    encoder.copyBufferToBuffer(times, 0, reading, 0, 16)
     device.queue.submit([encoder.finish()])
     await reading.mapAsync(1)
     reading.unmap()
     control.loseAt('submit', 1)
     await device.queue.onSubmittedWorkDone()
-    await expect.poll(() => protectionOf(device).stats.checkedReadbacks).toBe(1)
-    expect(types()).not.toContain('diverged')
+    await expect.poll(() => events.find(({ type }) => type === 'diverged')).toMatchObject({ label: 'times', size: 16 })
+  })
+
+  test('work that takes every device down is named and given up, other work is not blamed', async () => {
+    const device = await open({ backoffMs: [0, 0, 0, 0] })
+    const steps = startSteps(device)
+    for (let step = 0; step < 3; step += 1) steps.step()
+    await device.queue.onSubmittedWorkDone()
+    const encoder = device.createCommandEncoder()
+    const pass = encoder.beginComputePass()
+    const module = device.createShaderModule({ code: '@compute @workgroup_size(1) fn main() {}' })
+    pass.setPipeline(device.createComputePipeline({ layout: 'auto', compute: { module } }))
+    pass.dispatchWorkgroups(13)
+    pass.end()
+    control.poison(13)
+    device.queue.submit([encoder.finish({ label: 'the evil one' })])
+    steps.step()
+    await expect(device.queue.onSubmittedWorkDone()).rejects.toMatchObject({
+      code: 'EGPU_WORKLOAD_FAILED',
+      message: expect.stringContaining('the evil one'),
+    })
+    expect(events.find(({ type }) => type === 'poisoned')).toMatchObject({ labels: ['the evil one'] })
+    expect((await device.lost).reason).toBe('unknown')
   })
 
   test('a loss without end is given up: lost resolves, and what waits is told', async () => {

@@ -91,8 +91,9 @@ async function refusedMap(
   offset: number,
   size: number | undefined,
 ): Promise<undefined> {
-  if (node.isDestroyed || node.isRefused) return node.real.mapAsync(mode, offset, size)
+  if (node.isRefused) return node.real.mapAsync(mode, offset, size)
   const twin = node.makeTwin({ mappedAtCreation: state === 'mapped' })
+  if (node.isDestroyed) twin.destroy()
   try {
     if (state === 'pending') twin.mapAsync(mode).catch(() => {})
     return await twin.mapAsync(mode, offset, size)

@@ -82,7 +82,10 @@ export class DeviceHandle extends LabelledHandle<DeviceNode> {
   }
 
   destroy(): void {
-    Handle.node(this).core.device.destroy()
+    const { core } = Handle.node(this)
+    if (core.isLive) core.device.destroy()
+    // There is no device to destroy just now, and none is wanted any more.
+    else core.end(core.lostInfo('destroyed', 'the device was destroyed while it was being recovered'), undefined)
   }
 
   pushErrorScope(filter: GPUErrorFilter): void {

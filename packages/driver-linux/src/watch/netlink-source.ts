@@ -46,7 +46,6 @@ export function netlinkSource(kind: 'kernel' | 'udev', options: NetlinkSourceOpt
       let listening = false
       const close = (): Promise<void> => {
         Atomics.store(stop, 0, 1)
-        worker.unref()
         return exited
       }
       const abort = (): void => {

@@ -98,6 +98,19 @@ describe.runIf(onLinux)('the kernel source', () => {
     await source.close()
   })
 
+  it('ends in time for a process that waits for nothing else', async () => {
+    const program = `
+      import { linuxDriver } from '@egpu/driver-linux'
+      const driver = linuxDriver()
+      const watch = driver.watch({ signal: new AbortController().signal })[Symbol.asyncIterator]()
+      await watch.next()
+      await driver.close()
+      console.log((await watch.next()).done)`
+    const args = ['--conditions=@egpu/source', '--import=tsx', '--input-type=module', '-e', program]
+    const options = { timeout: 15_000, cwd: new URL('../../', import.meta.url) }
+    expect((await promisify(execFile)(process.execPath, args, options)).stdout.trim()).toBe('true')
+  })
+
   it('does not keep process.exit() from returning', async () => {
     const worker = new URL('../../src/native/netlink-worker.js', import.meta.url)
     const program = `

@@ -1,0 +1,70 @@
+import { lstatSync, readFileSync, readdirSync } from 'node:fs'
+
+/** A PCI function that NVIDIA's kernel driver has, from attributes that the kernel keeps: reading them wakes nothing. */
+export interface BoundGpu {
+  /** `0000:06:00.0`. */
+  readonly address: string
+  readonly isSuspended: boolean
+  readonly vendorId: number | undefined
+  readonly deviceId: number | undefined
+  readonly subsystemVendorId: number | undefined
+  readonly subsystemDeviceId: number | undefined
+  /** Another one after each re-plug, also where the address stays. */
+  readonly incarnation: string
+}
+
+/** `undefined` where sysfs does not know the driver, as on WSL: then nothing can be said. */
+export function readBoundGpus(sysfsRoot: string): readonly BoundGpu[] | undefined {
+  const home = `${sysfsRoot}/bus/pci/drivers/nvidia`
+  let names: string[]
+  try {
+    names = readdirSync(home)
+  } catch {
+    return undefined
+  }
+  return names
+    .filter((name) => /^[\da-f]{4,8}:[\da-f]{2}:[\da-f]{2}\.[0-7]$/.test(name))
+    .sort()
+    .map((address) => readBoundGpu(home, address))
+}
+
+function readBoundGpu(home: string, address: string): BoundGpu {
+  const device = `${home}/${address}`
+  const id = (name: string): number | undefined => {
+    const value = Number(readText(`${device}/${name}`) ?? Number.NaN)
+    return Number.isInteger(value) ? value : undefined
+  }
+  return {
+    address,
+    isSuspended: isSuspended(device),
+    vendorId: id('vendor'),
+    deviceId: id('device'),
+    subsystemVendorId: id('subsystem_vendor'),
+    subsystemDeviceId: id('subsystem_device'),
+    incarnation: incarnationOf(device),
+  }
+}
+
+/** Documentation/ABI/testing/sysfs-devices-power: `suspended`, or on its way there or back. */
+function isSuspended(device: string): boolean {
+  const status = readText(`${device}/power/runtime_status`)
+  return status === 'suspended' || status === 'suspending'
+}
+
+/** sysfs makes a new node for each registration of a device, with a number and a time of its own. */
+function incarnationOf(path: string): string {
+  try {
+    const { ino, ctimeNs } = lstatSync(path, { bigint: true })
+    return `${ino}-${ctimeNs}`
+  } catch {
+    return ''
+  }
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'latin1').trim()
+  } catch {
+    return undefined
+  }
+}

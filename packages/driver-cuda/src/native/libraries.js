@@ -1,0 +1,110 @@
+// The one file of this package that loads native code, and plain JavaScript, because child processes and worker threads
+// of Node 20 cannot load TypeScript. Importing it loads koffi and nothing of NVIDIA; the two functions load that.
+import koffi from 'koffi'
+
+/**
+ * From nvml.h of CUDA 13. `void *` stands for everything that is a pointer or comes back through one. Functions that a
+ * driver lacks are left out: older drivers have fewer.
+ */
+const nvmlPrototypes = {
+  nvmlInit_v2: 'int nvmlInit_v2()',
+  nvmlInitWithFlags: 'int nvmlInitWithFlags(unsigned int)',
+  nvmlShutdown: 'int nvmlShutdown()',
+  nvmlErrorString: 'const char *nvmlErrorString(int)',
+  nvmlSystemGetDriverVersion: 'int nvmlSystemGetDriverVersion(void *, unsigned int)',
+  nvmlDeviceGetCount_v2: 'int nvmlDeviceGetCount_v2(void *)',
+  nvmlDeviceGetHandleByIndex_v2: 'int nvmlDeviceGetHandleByIndex_v2(unsigned int, void *)',
+  nvmlDeviceGetHandleByPciBusId_v2: 'int nvmlDeviceGetHandleByPciBusId_v2(const char *, void *)',
+  nvmlDeviceGetPciInfo_v3: 'int nvmlDeviceGetPciInfo_v3(void *, void *)',
+  nvmlDeviceGetUUID: 'int nvmlDeviceGetUUID(void *, void *, unsigned int)',
+  nvmlDeviceGetName: 'int nvmlDeviceGetName(void *, void *, unsigned int)',
+  nvmlDeviceGetSerial: 'int nvmlDeviceGetSerial(void *, void *, unsigned int)',
+  nvmlDeviceGetMemoryInfo: 'int nvmlDeviceGetMemoryInfo(void *, void *)',
+  nvmlDeviceGetTemperature: 'int nvmlDeviceGetTemperature(void *, int, void *)',
+  nvmlDeviceGetTemperatureThreshold: 'int nvmlDeviceGetTemperatureThreshold(void *, int, void *)',
+  nvmlDeviceGetPowerUsage: 'int nvmlDeviceGetPowerUsage(void *, void *)',
+  nvmlDeviceGetPcieReplayCounter: 'int nvmlDeviceGetPcieReplayCounter(void *, void *)',
+  nvmlDeviceGetCurrPcieLinkGeneration: 'int nvmlDeviceGetCurrPcieLinkGeneration(void *, void *)',
+  nvmlDeviceGetCurrPcieLinkWidth: 'int nvmlDeviceGetCurrPcieLinkWidth(void *, void *)',
+  nvmlDeviceGetMaxPcieLinkGeneration: 'int nvmlDeviceGetMaxPcieLinkGeneration(void *, void *)',
+  nvmlDeviceGetMaxPcieLinkWidth: 'int nvmlDeviceGetMaxPcieLinkWidth(void *, void *)',
+  nvmlDeviceGetUtilizationRates: 'int nvmlDeviceGetUtilizationRates(void *, void *)',
+  nvmlDeviceGetPcieThroughput: 'int nvmlDeviceGetPcieThroughput(void *, int, void *)',
+  nvmlDeviceGetClockInfo: 'int nvmlDeviceGetClockInfo(void *, int, void *)',
+  nvmlDeviceGetCurrentClocksThrottleReasons: 'int nvmlDeviceGetCurrentClocksThrottleReasons(void *, void *)',
+  nvmlDeviceGetTotalEccErrors: 'int nvmlDeviceGetTotalEccErrors(void *, int, int, void *)',
+  nvmlDeviceGetRetiredPages: 'int nvmlDeviceGetRetiredPages(void *, int, void *, void *)',
+  nvmlDeviceGetRemappedRows: 'int nvmlDeviceGetRemappedRows(void *, void *, void *, void *, void *)',
+  nvmlDeviceGetFieldValues: 'int nvmlDeviceGetFieldValues(void *, int, void *)',
+  nvmlDeviceGetComputeRunningProcesses_v3: 'int nvmlDeviceGetComputeRunningProcesses_v3(void *, void *, void *)',
+  nvmlDeviceGetGraphicsRunningProcesses_v3: 'int nvmlDeviceGetGraphicsRunningProcesses_v3(void *, void *, void *)',
+  nvmlDeviceGetMPSComputeRunningProcesses_v3: 'int nvmlDeviceGetMPSComputeRunningProcesses_v3(void *, void *, void *)',
+  nvmlEventSetCreate: 'int nvmlEventSetCreate(void *)',
+  nvmlDeviceGetSupportedEventTypes: 'int nvmlDeviceGetSupportedEventTypes(void *, void *)',
+  nvmlDeviceRegisterEvents: 'int nvmlDeviceRegisterEvents(void *, uint64_t, void *)',
+  nvmlEventSetWait_v2: 'int nvmlEventSetWait_v2(void *, void *, unsigned int)',
+  nvmlEventSetFree: 'int nvmlEventSetFree(void *)',
+}
+
+/** From cuda.h of CUDA 13.0. The checkpoint functions exist since driver 570. */
+const cudaPrototypes = {
+  cuInit: 'int cuInit(unsigned int)',
+  cuDriverGetVersion: 'int cuDriverGetVersion(void *)',
+  cuCheckpointProcessGetState: 'int cuCheckpointProcessGetState(int, void *)',
+  cuCheckpointProcessLock: 'int cuCheckpointProcessLock(int, void *)',
+  cuCheckpointProcessCheckpoint: 'int cuCheckpointProcessCheckpoint(int, void *)',
+  cuCheckpointProcessUnlock: 'int cuCheckpointProcessUnlock(int, void *)',
+}
+
+/** CUcheckpointRestoreArgs: 64 bytes, everything reserved is zero. */
+const restoreArguments = koffi.struct({
+  gpuPairs: 'void *',
+  gpuPairsCount: 'uint32_t',
+  reserved: koffi.array('uint8_t', 44),
+  reserved1: 'uint64_t',
+})
+
+/** @param {string} path */
+export function openNvml(path) {
+  return bind(koffi.load(path), nvmlPrototypes)
+}
+
+/** @param {string} path */
+export function openCuda(path) {
+  const library = koffi.load(path)
+  const functions = bind(library, cudaPrototypes)
+  try {
+    const restore = library.func('cuCheckpointProcessRestore', 'int', ['int', koffi.pointer(restoreArguments)])
+    const reserved = new Uint8Array(44)
+    functions.cuCheckpointProcessRestore = (
+      /** @type {number} */ pid,
+      /** @type {Uint8Array | undefined} */ gpuPairs,
+    ) =>
+      restore(pid, {
+        gpuPairs: gpuPairs ?? null,
+        gpuPairsCount: (gpuPairs?.length ?? 0) / 32,
+        reserved,
+        reserved1: 0,
+      })
+  } catch {
+    // An older driver; `functions` shows it.
+  }
+  return functions
+}
+
+/**
+ * @param {import('koffi').LibraryHandle} library
+ * @param {Record<string, string>} prototypes
+ */
+function bind(library, prototypes) {
+  /** @type {Record<string, ((...values: any[]) => any) | undefined>} */
+  const functions = {}
+  for (const [name, prototype] of Object.entries(prototypes)) {
+    try {
+      functions[name] = library.func(prototype)
+    } catch {
+      functions[name] = undefined
+    }
+  }
+  return functions
+}

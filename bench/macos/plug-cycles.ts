@@ -10,7 +10,7 @@ export async function measure(): Promise<Figure[]> {
   const before = machine.mac.counts()
   const settled: number[] = []
   {
-    await using driver = machine.driver({ settleMs: 50, rescanMs: 10_000 }, { pollIntervalMs: 1 })
+    await using driver = machine.driver({ settleMs: 50, rescanMs: 15_000 }, { pollIntervalMs: 1 })
     await using events = new Events(driver)
     await events.untilType('resync')
     for (let cycle = 0; cycle < cycles; cycle += 1) {

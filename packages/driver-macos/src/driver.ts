@@ -19,7 +19,7 @@ export interface MacosDriverOptions {
    * unless given; doubled while it is published but not yet matched.
    */
   readonly settleMs?: number | undefined
-  /** How often to look at everything although nothing came or went: a link that retrains tells nobody. 10000 unless given. */
+  /** How often to look at everything although nothing came or went: a link that retrains tells nobody. 15000 unless given. */
   readonly rescanMs?: number | undefined
 }
 
@@ -53,7 +53,7 @@ class MacosDriver implements EGpuDriver {
   readonly #bestGBps = new Map<string, number>()
   #closed: Promise<void> | undefined
 
-  constructor({ source = iokitSource(), clock = systemClock, settleMs = 200, rescanMs = 10_000 }: MacosDriverOptions) {
+  constructor({ source = iokitSource(), clock = systemClock, settleMs = 200, rescanMs = 15_000 }: MacosDriverOptions) {
     requirePositive('settleMs', settleMs)
     requirePositive('rescanMs', rescanMs)
     this.#source = source

@@ -1,3 +1,4 @@
+import { abandonable } from '@egpu/core'
 import type { Clock } from '@egpu/core'
 import type { Libraries, Pointer } from '../native/libraries.d.ts'
 import type { RegistryChange, RegistryWatch, WaitOptions } from '../registry/source.ts'
@@ -10,6 +11,8 @@ export interface PollOptions {
   readonly clock: Clock
   readonly intervalMs: number
 }
+
+const nothing: RegistryChange = { added: [], removed: [], overflowed: false }
 
 /** A run loop mode of our own, so that taking messages from our port runs nothing else on this thread. */
 const privateMode = 'egpu-driver-macos'
@@ -60,41 +63,49 @@ export class PollWatch implements RegistryWatch {
     this.#drain()
   }
 
-  async next({ signal, timeoutMs }: WaitOptions): Promise<RegistryChange> {
-    const { clock, intervalMs } = this.#options
-    const end = clock.now() + timeoutMs
-    for (;;) {
-      signal.throwIfAborted()
-      const change = this.#drain()
-      const leftMs = end - clock.now()
-      if (leftMs <= 0 || change.overflowed || change.added.length + change.removed.length > 0) return change
-      // Looking takes time too, so ask a little before the period is over.
-      await clock.sleep(Math.min(intervalMs - Math.min(15, intervalMs / 10), leftMs), { signal })
-    }
+  next({ signal, timeoutMs }: WaitOptions): Promise<RegistryChange> {
+    return abandonable(this.#change(timeoutMs, signal), signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#close()
   }
 
-  #drain(): RegistryChange {
-    if (!this.#open) return { added: [], removed: [], overflowed: false }
-    const added = this.#published.map((iterator) => this.#take(iterator))
-    const removed = this.#terminated.map((iterator) => this.#take(iterator))
-    const overflowed = [...added, ...removed].some((ids) => ids.length >= kernelKeeps)
-    if ([...added, ...removed].some((ids) => ids.length > 0)) this.#takeMessages()
-    return { added: added.flat(), removed: removed.flat(), overflowed }
+  async #change(timeoutMs: number, signal: AbortSignal): Promise<RegistryChange> {
+    const { clock, intervalMs } = this.#options
+    const end = clock.now() + timeoutMs
+    for (;;) {
+      const change = this.#drain()
+      const leftMs = end - clock.now()
+      if (change !== nothing || leftMs <= 0 || signal.aborted) return change
+      // Looking takes time too, so ask a little before the period is over. Four times a second, a signal for each sleep
+      // would cost as much as the asking; the abandoned sleep after an abort ends by itself.
+      await clock.sleep(Math.min(intervalMs - Math.min(15, intervalMs / 10), leftMs))
+    }
   }
 
-  /** Only the id of what has gone can be relied on, so that is all that is asked for. */
-  #take(iterator: number): bigint[] {
-    const ids: bigint[] = []
+  #drain(): RegistryChange {
+    if (!this.#open) return nothing
+    const added: bigint[] = []
+    const removed: bigint[] = []
+    let most = 0
+    for (const iterator of this.#published) most = Math.max(most, this.#take(iterator, added))
+    for (const iterator of this.#terminated) most = Math.max(most, this.#take(iterator, removed))
+    if (most === 0) return nothing
+    this.#takeMessages()
+    return { added, removed, overflowed: most >= kernelKeeps }
+  }
+
+  /** Only the id of what has gone can be relied on, so that is all that is asked for. Returns how many there were. */
+  #take(iterator: number, ids: bigint[]): number {
     const libraries = this.#libraries
+    let count = 0
     for (let entry = libraries.IOIteratorNext(iterator); entry !== 0; entry = libraries.IOIteratorNext(iterator)) {
+      count += 1
       if (libraries.IORegistryEntryGetRegistryEntryID(entry, this.#id) === 0) ids.push(this.#id[0] as bigint)
       libraries.IOObjectRelease(entry)
     }
-    return ids
+    return count
   }
 
   #takeMessages(): void {

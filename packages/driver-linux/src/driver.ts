@@ -59,6 +59,8 @@ export interface LinuxDriver extends EGpuDriver {
 
 /** The Linux driver: every GPU, box and Thunderbolt router of a machine from sysfs, without root, waking nothing. */
 export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
+  requireDirectory('sysfsRoot', options.sysfsRoot)
+  requireDirectory('procRoot', options.procRoot)
   const sysfsRoot = options.sysfsRoot ?? '/sys'
   const isThisMachine = options.sysfsRoot === undefined
   const procRoot = options.procRoot ?? (isThisMachine ? '/proc' : undefined)
@@ -158,6 +160,11 @@ function noteDeath(dead: Map<string, string>, event: DriverEvent): void {
   if (event.type === 'device-wedged' || event.type === 'device-lost') dead.set(event.key, event.reason)
   if (event.type === 'device-removed') dead.delete(event.key)
   if (event.type === 'device-observed') dead.delete(event.device.key)
+}
+
+function requireDirectory(name: string, value: unknown): void {
+  if (value === undefined || (typeof value === 'string' && value !== '')) return
+  throw new TypeError(`${name} must be the path of a directory, got ${JSON.stringify(value)}`)
 }
 
 function probe(sysfsRoot: string, devices: readonly string[]): ProbeResult {

@@ -4,7 +4,7 @@ import { aboutBox, boxesOf, domainOf, nameOf } from './rule.ts'
 import type { FindingRule, Read } from './rule.ts'
 
 /** Security levels that never let PCI Express through, whatever is authorized. */
-const closedLevels: Readonly<Record<string, string>> = {
+export const closedLevels: Readonly<Record<string, string>> = {
   nopcie: 'no PCI Express at all',
   dponly: 'DisplayPort only',
   usbonly: 'USB and DisplayPort only',

@@ -3,17 +3,20 @@ import type { Survey } from '../survey.ts'
 import { tunnelPortsOf } from '../topology/tunnels.ts'
 import type { TunnelPort } from '../topology/tunnels.ts'
 import type { ThunderboltRouter } from '../topology/types.ts'
+import { closedLevels } from './authorization.ts'
 import { aboutBox, boxesOf, domainOf, hasGpu, isKnownGpuBox, nameOf } from './rule.ts'
 import type { FindingRule } from './rule.ts'
 
 /**
  * `no-pcie-tunnel`, `tunnel-port-suspended`: an authorized box, and nothing below any port that leads to its cable.
- * Only for boxes known to hold GPUs and for end devices: a dock may well have no PCI Express.
+ * Only for boxes known to hold GPUs and for end devices: a dock may well have no PCI Express. Where the security level
+ * forbids tunnels, that is the finding.
  */
 export const noTunnel: FindingRule = (survey) => {
   const ports = tunnelPortsOf(survey.topology)
   return boxesOf(survey).flatMap((router): readonly Finding[] => {
     const known = isKnownGpuBox(router)
+    if (closedLevels[domainOf(survey, router)?.security ?? ''] !== undefined) return []
     if (router.authorized === 0 || hasGpu(survey, router) || !(known || router.usb4Type === 'device')) return []
     const own = portsTo(survey, router, ports)
     if (own.length === 0 || own.some(({ address }) => hasBelow(survey, address))) return []

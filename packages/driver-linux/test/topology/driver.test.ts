@@ -25,6 +25,11 @@ describe('linuxDriver', () => {
     expect(await nowhere.probe()).toMatchObject({ usable: false, reason: expect.stringContaining('bus/pci/devices') })
   })
 
+  it('refuses a root that is no path', () => {
+    expect(() => linuxDriver({ sysfsRoot: '' })).toThrow(TypeError)
+    expect(() => linuxDriver({ procRoot: 7 as unknown as string })).toThrow(/procRoot/)
+  })
+
   it('rejects with the abort reason, untouched', async () => {
     await using driver = linuxDriver({ sysfsRoot: built.sysfsRoot })
     const reason = new Error('enough')

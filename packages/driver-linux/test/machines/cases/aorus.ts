@@ -379,3 +379,40 @@ export const aorusSmallBar: Machine = {
     findings: ['bar-too-small warning', 'no-dma-protection info'],
   },
 }
+
+/** Plugged in again while the old node is still there: the box waits for authorization, the node is a ghost. */
+export const aorusGhost: Machine = {
+  ...common,
+  name: 'aorus-replugged-unauthorized-node-remains',
+  origin: 'apnex nvidia-driver-injector E07',
+  facts: 'partial',
+  pci: pci({
+    rootPort: '00:07.0',
+    buses: ['02', '03', '04'],
+    slot: link(16, 4, 16, 4),
+    gpu: { link: link(16, 4, 32, 16), driver: 'nvidia' },
+  }),
+  thunderbolt: thunderbolt([{ ...routerBase, name: '0-1', authorized: '0' }]),
+  cards: [igpuCard],
+  expected: {
+    gpus: {
+      '0000:00:02.0': igpu,
+      '0000:04:00.0': {
+        ...external,
+        stage: 'lost',
+        driver: 'nvidia',
+        power: 'disconnected',
+        port: 'domain0/port1',
+        link: {
+          sticker: 'thunderbolt-4',
+          trained: '2x20/2x20',
+          hops: ['0000:02:00.0 virtual', '0000:04:00.0 real 16 x4'],
+          bottleneck: 'cable',
+          effective: 3.79,
+        },
+      },
+    },
+    enclosures: { [uuid]: { ...enclosure, authorized: false, port: 'domain0/port1' } },
+    findings: ['enclosure-unauthorized error', 'gpu-lost error'],
+  },
+}

@@ -213,3 +213,78 @@ export const hubWithSerial: Machine = {
     findings: [],
   },
 }
+
+/** A box with several slots has a switch of its own behind Thunderbolt's: one box, two slots. */
+export const twoSlots: Machine = {
+  ...host,
+  name: 'box-with-two-gpus-behind-its-own-switch',
+  origin: 'recipe: a PLX switch between the Thunderbolt switch and the slots',
+  pci: [
+    intelGraphics('8086:7d55'),
+    bridge(
+      '00:07.0',
+      '8086:7ec4',
+      [
+        bridge(
+          '02:00.0',
+          '8086:15ef',
+          [
+            bridge(
+              '03:01.0',
+              '8086:15ef',
+              [
+                bridge(
+                  '04:00.0',
+                  '10b5:8724',
+                  [
+                    bridge(
+                      '05:01.0',
+                      '10b5:8724',
+                      [{ ...gpu('06:00.0', '10de:2684', '1043:889d'), link: link(8, 8, 32, 16) }],
+                      {
+                        link: link(8, 8, 8, 8),
+                      },
+                    ),
+                    bridge(
+                      '05:02.0',
+                      '10b5:8724',
+                      [{ ...gpu('07:00.0', '10de:2684', '1043:889d'), link: link(8, 8, 32, 16) }],
+                      {
+                        link: link(8, 8, 8, 8),
+                      },
+                    ),
+                  ],
+                  { link: link(8, 4, 8, 8) },
+                ),
+              ],
+              { link: link(8, 4, 8, 4) },
+            ),
+          ],
+          { link: fiction },
+        ),
+      ],
+      { link: fiction },
+    ),
+    other('00:0d.2', '8086:7ec2', '0c0340', 'thunderbolt'),
+  ],
+  thunderbolt: [usb4Domain(0, '00:0d.2', [box('0-1', 62, { generation: '3' })])],
+  expected: {
+    gpus: {
+      '0000:00:02.0': intelAnswer('8086:7d55'),
+      '0000:06:00.0': inSlot(0, '06'),
+      '0000:07:00.0': inSlot(1, '07'),
+    },
+    enclosures: { [uuid(62)]: { port: 'domain0/port1', authorized: true, sticker: 'thunderbolt-3' } },
+    findings: [],
+  },
+}
+
+function inSlot(slot: number, bus: string): ExpectedGpu {
+  return {
+    ...answer(62, 'domain0/port1', []),
+    key: `${uuid(62)}/${slot}`,
+    transport: 'thunderbolt',
+    speed: 'thunderbolt-3',
+    link: cableLink(['0000:02:00.0 virtual', '0000:04:00.0 real 8 x4', `0000:${bus}:00.0 real 8 x8`], 'thunderbolt-3'),
+  }
+}

@@ -73,7 +73,7 @@ export const nopcie: Machine = trouble({
   origin: 'Documentation/admin-guide/thunderbolt.rst',
   router: { authorized: undefined },
   domain: { security: 'nopcie' },
-  findings: ['security-nopcie error', 'no-pcie-tunnel error'],
+  findings: ['security-nopcie error'],
 })
 
 export const dponly: Machine = trouble({
@@ -81,7 +81,7 @@ export const dponly: Machine = trouble({
   origin: 'Documentation/admin-guide/thunderbolt.rst; gicmo/bolt issue 49',
   router: {},
   domain: { security: 'dponly' },
-  findings: ['security-dponly error', 'no-pcie-tunnel error'],
+  findings: ['security-dponly error'],
 })
 
 export const usbonly: Machine = trouble({

@@ -488,3 +488,35 @@ export const microVm: Machine = {
   ],
   expected: { gpus: {}, enclosures: {}, findings: [] },
 }
+
+/** Three boxes in a row and none with a GPU, as the tests of bolt chain them. */
+export const chainOfThree: Machine = {
+  ...phoenix,
+  name: 'three-docks-in-a-row',
+  case: 50,
+  origin: 'gicmo/bolt tests/test-integration',
+  facts: 'synthetic',
+  thunderbolt: [
+    usb4Domain(
+      0,
+      'c4:00.5',
+      [
+        box('0-1', 1, { generation: '3' }),
+        box('0-101', 2, { generation: '3' }),
+        box('0-30101', 3, { generation: '3' }),
+      ],
+      {
+        bootAcl: `${uuid(1)},${uuid(2)},,`,
+      },
+    ),
+    usb4Domain(1, 'c4:00.6'),
+  ],
+  expected: {
+    ...phoenix.expected,
+    enclosures: {
+      [uuid(1)]: { port: 'domain0/port1', authorized: true, sticker: 'thunderbolt-3' },
+      [uuid(2)]: { port: 'domain0/port1/port1', parent: uuid(1), authorized: true, sticker: 'thunderbolt-3' },
+      [uuid(3)]: { port: 'domain0/port1/port1/port3', parent: uuid(2), authorized: true, sticker: 'thunderbolt-3' },
+    },
+  },
+}

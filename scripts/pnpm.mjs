@@ -9,7 +9,12 @@ import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** Runs a command with its output shown; resolves to its exit status. */
+/**
+ * Runs a command with its output shown; returns its exit status.
+ * @param {string} command
+ * @param {string[]} args
+ * @param {import('node:child_process').SpawnSyncOptions} options
+ */
 export function run(command, args, options = {}) {
   const { status, error } = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options })
   if (error !== undefined) throw error
@@ -31,7 +36,11 @@ function pnpmHome() {
   return join(home, 'node_modules')
 }
 
-/** Runs pnpm with the Node that runs this script. */
+/**
+ * Runs pnpm with the Node that runs this script.
+ * @param {string[]} args
+ * @param {import('node:child_process').SpawnSyncOptions} options
+ */
 export function pnpm(args, { env = process.env, ...options } = {}) {
   const home = pnpmHome()
   // turbo looks for a `pnpm` on the PATH.
@@ -48,7 +57,12 @@ export function installDependencies() {
   if (status !== 0) throw new Error(`pnpm install failed (exit ${status})`)
 }
 
-/** A binary of the workspace's own development tools. */
+/**
+ * A binary of the workspace's own development tools.
+ * @param {string} name
+ * @param {string[]} args
+ * @param {import('node:child_process').SpawnSyncOptions} options
+ */
 export function tool(name, args, options = {}) {
   return pnpm(['exec', name, ...args], options)
 }

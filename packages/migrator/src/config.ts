@@ -1,4 +1,5 @@
 import type { OpenTarget } from '@egpu/core'
+import type { Retention } from './checkpoint/retention.ts'
 import type { CheckpointStore } from './checkpoint/store.ts'
 import { MigrationStrategy } from './strategy.ts'
 import type { MigrationPolicy } from './strategy.ts'
@@ -17,8 +18,8 @@ export interface MigrationConfig {
   readonly store?: CheckpointStore | undefined
   /** Time between two checkpoints of a workload. Default 1,000. */
   readonly checkpointIntervalMs?: number | undefined
-  /** How many checkpoints of a workload stay. Default 2, which is also the least. */
-  readonly keepGenerations?: number | undefined
+  /** Which checkpoints of a workload stay, by number, age and size. Default: the newest 2, which always stay. */
+  readonly keep?: Partial<Retention> | undefined
   /**
    * How long a device must be back without trouble before work returns to it. It doubles each time the device is lost
    * again soon after. Default 5,000; `Infinity` never goes back.

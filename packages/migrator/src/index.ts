@@ -1,7 +1,14 @@
 export { CheckpointManager } from './checkpoint/checkpoint-manager.ts'
 export type { CheckpointManagerOptions, SaveOptions, StoredState } from './checkpoint/checkpoint-manager.ts'
 export { memoryStore } from './checkpoint/memory-store.ts'
-export type { CheckpointDraft, CheckpointRecord, CheckpointStore, CheckpointWriter } from './checkpoint/store.ts'
+export type { Retention } from './checkpoint/retention.ts'
+export type {
+  CheckpointDraft,
+  CheckpointRecord,
+  CheckpointStore,
+  CheckpointWriter,
+  DamagedCheckpoint,
+} from './checkpoint/store.ts'
 export type { MigrationConfig } from './config.ts'
 export { cpuTarget } from './cpu-target.ts'
 export type { CpuTargetOptions } from './cpu-target.ts'

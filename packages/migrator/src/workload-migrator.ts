@@ -37,10 +37,7 @@ export class WorkloadMigrator implements AsyncDisposable {
     const resolved = resolveConfig(config)
     const { clock } = manager
     this.#ownsStore = config.store === undefined
-    this.checkpoints = new CheckpointManager(config.store ?? memoryStore(), {
-      clock,
-      keepGenerations: config.keepGenerations,
-    })
+    this.checkpoints = new CheckpointManager(config.store ?? memoryStore(), { clock, keep: config.keep })
     const cpu = config.cpu === false ? undefined : (config.cpu ?? cpuTarget)
     this.#context = {
       host: manager,

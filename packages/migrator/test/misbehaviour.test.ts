@@ -17,7 +17,7 @@ describe('settings that cannot be', () => {
     expect(() => new WorkloadMigrator(manager, { maxConcurrentMigrations: 1.5 })).toThrow(TypeError)
     expect(() => new WorkloadMigrator(manager, { checkpointIntervalMs: Number.NaN })).toThrow(/checkpointIntervalMs/)
     expect(() => new WorkloadMigrator(manager, { failBackAfterMs: -5 })).toThrow(/failBackAfterMs/)
-    expect(() => new WorkloadMigrator(manager, { keepGenerations: 1 })).toThrow(/keepGenerations/)
+    expect(() => new WorkloadMigrator(manager, { keep: { generations: 1 } })).toThrow(/keep.generations/)
     expect(() => new WorkloadMigrator(manager, { strategy: {} as MigrationPolicy })).toThrow(/onWarning/)
   })
 

@@ -2,7 +2,9 @@ import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions, Clock, SavedState } from '@egpu/core'
 import { withDeadline } from '../deadline.ts'
 import { messageOf } from '../failure.ts'
-import type { CheckpointRecord, CheckpointStore, CheckpointWriter } from './store.ts'
+import { expired, leastGenerations } from './retention.ts'
+import type { Retention } from './retention.ts'
+import type { CheckpointRecord, CheckpointStore, CheckpointWriter, DamagedCheckpoint } from './store.ts'
 
 export interface SaveOptions extends AbortOptions {
   /** From `acquire(workloadId)`. */
@@ -25,8 +27,8 @@ export interface StoredState extends SavedState {
 
 export interface CheckpointManagerOptions {
   readonly clock: Clock
-  /** How many generations of a workload stay; at least 2, so that one bad checkpoint is never the only one. */
-  readonly keepGenerations?: number | undefined
+  /** Which checkpoints of a workload stay; the newest 2 always do. Default: only those. */
+  readonly keep?: Partial<Retention> | undefined
 }
 
 /**
@@ -36,16 +38,19 @@ export interface CheckpointManagerOptions {
 export class CheckpointManager implements AsyncDisposable {
   readonly store: CheckpointStore
   readonly #clock: Clock
-  readonly #keep: number
+  readonly #retention: Retention
 
-  /** `TypeError` for fewer than 2 generations. */
-  constructor(store: CheckpointStore, { clock, keepGenerations = 2 }: CheckpointManagerOptions) {
-    if (!Number.isSafeInteger(keepGenerations) || keepGenerations < 2) {
-      throw new TypeError(`keepGenerations must be a whole number from 2 up, not ${keepGenerations}`)
+  /** `TypeError` for a retention that cannot be. */
+  constructor(store: CheckpointStore, { clock, keep = {} }: CheckpointManagerOptions) {
+    const { generations = leastGenerations, maxAgeMs = Infinity, maxBytes = Infinity } = keep
+    if (!Number.isSafeInteger(generations) || generations < leastGenerations) {
+      throw new TypeError(`keep.generations must be a whole number from ${leastGenerations} up, not ${generations}`)
     }
+    if (!(maxAgeMs >= 0)) throw new TypeError(`keep.maxAgeMs must be 0 or more, not ${maxAgeMs}`)
+    if (!(maxBytes >= 0)) throw new TypeError(`keep.maxBytes must be 0 or more, not ${maxBytes}`)
     this.store = store
     this.#clock = clock
-    this.#keep = keepGenerations
+    this.#retention = { generations, maxAgeMs, maxBytes }
   }
 
   /** Makes the caller the only writer of this workload's checkpoints; `save` wants the token. */
@@ -85,6 +90,11 @@ export class CheckpointManager implements AsyncDisposable {
     } catch (error) {
       throw asReadFailure(workloadId, error)
     }
+  }
+
+  /** Checkpoints that are there but cannot be used, where the store can tell. */
+  async damaged(workloadId: string, options?: AbortOptions): Promise<readonly DamagedCheckpoint[]> {
+    return (await this.store.damaged?.(workloadId, options)) ?? []
   }
 
   /**
@@ -143,8 +153,9 @@ export class CheckpointManager implements AsyncDisposable {
   /** Older generations than we keep go. Failing to remove one does not make the new one any less saved. */
   async #retain(workloadId: string): Promise<void> {
     try {
-      const records = await this.store.list(workloadId)
-      for (const { generation } of records.slice(this.#keep)) await this.store.remove(workloadId, generation)
+      for (const generation of expired(await this.store.list(workloadId), this.#retention, Date.now())) {
+        await this.store.remove(workloadId, generation)
+      }
     } catch {
       // The next save tries again.
     }

@@ -1,4 +1,4 @@
-import type { AbortOptions, SavedState, StatePart } from '@egpu/core'
+import type { AbortOptions, EGpuError, SavedState, StatePart } from '@egpu/core'
 
 /** A committed checkpoint, as its store lists it. */
 export interface CheckpointRecord {
@@ -12,6 +12,13 @@ export interface CheckpointRecord {
   readonly byteLength: number
   /** Wall-clock time of the commit, milliseconds since 1970. For people and for retention; order is `generation`'s. */
   readonly savedAtMs: number
+}
+
+/** A checkpoint that is there but cannot be used. */
+export interface DamagedCheckpoint {
+  readonly generation: number
+  /** `EGPU_CHECKPOINT_CORRUPT`: torn, altered, copied in part, or of a newer format. */
+  readonly error: EGpuError
 }
 
 /** What is known of a checkpoint before its bytes are. */
@@ -45,6 +52,8 @@ export interface CheckpointStore extends AsyncDisposable {
   workloads(options?: AbortOptions): Promise<readonly string[]>
   /** Committed checkpoints of a workload, newest first; empty when there is none. */
   list(workloadId: string, options?: AbortOptions): Promise<readonly CheckpointRecord[]>
+  /** Those that are there but were left out of `list`, newest first. For stores whose checkpoints can be damaged. */
+  damaged?(workloadId: string, options?: AbortOptions): Promise<readonly DamagedCheckpoint[]>
   /**
    * Makes the caller the workload's only writer: hands out a token larger than any before, and from now on refuses
    * commits that carry an older one. So whoever was the writer and does not know that it is no longer can do no harm.

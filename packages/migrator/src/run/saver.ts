@@ -71,6 +71,9 @@ export class Saver {
   async *restorable(): AsyncIterable<StoredState> {
     const { checkpoints, workload } = this.#options
     const records = await this.#ask('listing the checkpoints', (signal) => checkpoints.list(workload.id, { signal }))
+    const damaged = await this.#ask('listing the checkpoints', (signal) => checkpoints.damaged(workload.id, { signal }))
+    for (const { generation, error } of damaged)
+      if (!this.#corrupt.has(generation)) this.#tellDamaged(generation, error)
     for (const record of records) {
       if (this.#corrupt.has(record.generation)) continue
       const state = await this.#open(record)
@@ -93,10 +96,9 @@ export class Saver {
   }
 
   /** This one cannot be read; never offer it again. */
-  distrust(record: CheckpointRecord, error: unknown): void {
-    this.#corrupt.add(record.generation)
-    if (this.#latest?.generation === record.generation) this.#latest = undefined
-    this.#reportFailure(error)
+  distrust({ generation }: CheckpointRecord, error: unknown): void {
+    if (this.#latest?.generation === generation) this.#latest = undefined
+    this.#tellDamaged(generation, error)
   }
 
   /** The work is done and nobody needs its checkpoints. */
@@ -169,6 +171,11 @@ export class Saver {
   #ask<T>(what: string, work: (signal: AbortSignal) => Promise<T>, ms: number = this.#options.timeoutMs): Promise<T> {
     const { clock, workload } = this.#options
     return withDeadline(work, { clock, ms, what: `${what} of ${workload.id}` })
+  }
+
+  #tellDamaged(generation: number, error: unknown): void {
+    this.#corrupt.add(generation)
+    this.#reportFailure(error)
   }
 
   #reportFailure(error: unknown): void {

@@ -1,0 +1,129 @@
+import { resolve } from 'node:path'
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import type { CheckpointRecord, CheckpointStore, DamagedCheckpoint } from '../checkpoint/store.ts'
+import { mostChunkBytes } from './manifest.ts'
+import { nodeFs } from './store-fs.ts'
+import type { StoreFs } from './store-fs.ts'
+import { StoreLock } from './store-lock.ts'
+import { WorkloadDirectory } from './workload-directory.ts'
+
+export interface DirectoryStoreOptions {
+  /** Bytes per chunk, the unit that is compared, shared between checkpoints and checked. Default 1 MiB. */
+  readonly chunkBytes?: number | undefined
+  /** The file system; Node's by default. */
+  readonly fs?: StoreFs | undefined
+}
+
+/** Checkpoints in a directory: they outlive the process and the machine's power. */
+export interface DirectoryStore extends CheckpointStore {
+  readonly directory: string
+  damaged(workloadId: string): Promise<readonly DamagedCheckpoint[]>
+  /** Reads all of a checkpoint and checks every SHA-256. Rejects with `EGPU_CHECKPOINT_CORRUPT`. */
+  verify(workloadId: string, generation: number): Promise<void>
+}
+
+/**
+ * A store in a directory of its own, which is made when it is first used and belongs to one store at a time. Its first
+ * call rejects with `EGPU_CHECKPOINT_FAILED` and who has it while another process does. Throws a `TypeError` for a chunk
+ * size that is not a whole number of bytes up to 64 MiB.
+ */
+export function directoryStore(directory: string, options: DirectoryStoreOptions = {}): DirectoryStore {
+  const { chunkBytes = 2 ** 20, fs = nodeFs } = options
+  if (!Number.isSafeInteger(chunkBytes) || chunkBytes < 1 || chunkBytes > mostChunkBytes) {
+    throw new TypeError(`chunkBytes must be a whole number from 1 to ${mostChunkBytes}, not ${chunkBytes}`)
+  }
+  // Named now: a later change of the working directory is not meant to move the store.
+  const root = options.fs === undefined ? resolve(directory).replaceAll('\\', '/') : directory
+  const home = `${root}/workloads`
+  const shelves = new Map<string, WorkloadDirectory>()
+  let opening: Promise<StoreLock> | undefined
+  let isClosed = false
+
+  const openOnce = async (): Promise<StoreLock> => {
+    if (isClosed) throw new EGpuError(EGpuErrorCode.Closed, `the checkpoint store ${root} was closed`)
+    opening ??= take()
+    try {
+      return await opening
+    } catch (error) {
+      // The next call tries again: the other process may have ended, the disk may be back.
+      opening = undefined
+      throw error
+    }
+  }
+  const take = async (): Promise<StoreLock> => {
+    await fs.makeDirectory(home)
+    await fs.syncDirectory(root)
+    return StoreLock.take(fs, root)
+  }
+  const shelfOf = async (workloadId: string): Promise<WorkloadDirectory> => {
+    const lock = await openOnce()
+    const known = shelves.get(workloadId)
+    if (known !== undefined) return known
+    const name = directoryNameOf(workloadId)
+    const path = `${home}/${name}`
+    const found = (await fs.list(home)).find((entry) => entry.name === name)
+    if (found !== undefined && found.kind !== 'directory') {
+      throw new EGpuError(EGpuErrorCode.CheckpointCorrupt, `${path} is no directory but a link or a file; remove it`)
+    }
+    const shelf = new WorkloadDirectory({ fs, path, workloadId, lock, chunkBytes })
+    shelves.set(workloadId, shelf)
+    await shelf.sweep()
+    return shelf
+  }
+  const close = async (): Promise<void> => {
+    isClosed = true
+    const lock = await opening?.catch(() => undefined)
+    opening = undefined
+    await lock?.release()
+  }
+
+  return {
+    directory: root,
+    async workloads() {
+      await openOnce()
+      const ids: string[] = []
+      for (const { name, kind } of await fs.list(home)) {
+        const id = kind === 'directory' ? idOf(name) : undefined
+        if (id !== undefined && (await (await shelfOf(id)).list()).length > 0) ids.push(id)
+      }
+      return ids
+    },
+    list: async (workloadId): Promise<readonly CheckpointRecord[]> => (await shelfOf(workloadId)).list(),
+    damaged: async (workloadId) => (await shelfOf(workloadId)).damaged(),
+    acquire: async (workloadId) => (await shelfOf(workloadId)).acquire(),
+    begin: async (draft) => (await shelfOf(draft.workloadId)).begin(draft),
+    open: async (workloadId, generation) => (await shelfOf(workloadId)).open(generation),
+    remove: async (workloadId, generation) => (await shelfOf(workloadId)).remove(generation),
+    async verify(workloadId, generation) {
+      const state = await (await shelfOf(workloadId)).open(generation, { thorough: true })
+      for (const { name } of state.parts) for await (const _ of state.read(name));
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+/** Longer names are refused by most file systems. */
+const mostNameBytes = 240
+
+/** A name on every file system: no case, no dots, no reserved words; everything unusual as `_` and two digits a byte. */
+function directoryNameOf(workloadId: string): string {
+  const plain = [...Buffer.from(workloadId, 'utf8')].map((byte) => {
+    const character = String.fromCodePoint(byte)
+    return /[a-z\d-]/.test(character) ? character : `_${byte.toString(16).padStart(2, '0')}`
+  })
+  const name = `w-${plain.join('')}`
+  if (name.length <= mostNameBytes) return name
+  throw new TypeError(`the id '${workloadId.slice(0, 40)}…' is too long for the name of a directory`)
+}
+
+function idOf(name: string): string | undefined {
+  if (!name.startsWith('w-')) return undefined
+  const bytes = name.slice(2).replaceAll(/_([\da-f]{2})/g, '%$1')
+  try {
+    const id = decodeURIComponent(bytes)
+    return directoryNameOf(id) === name ? id : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,329 @@
+import { randomBytes } from 'node:crypto'
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import type { AbortOptions, SavedState } from '@egpu/core'
+import { PartTally } from '../checkpoint/part-tally.ts'
+import type { CheckpointDraft, CheckpointRecord, CheckpointWriter, DamagedCheckpoint } from '../checkpoint/store.ts'
+import { messageOf } from '../failure.ts'
+import { decodeManifest, encodeManifest, isPackName, mostManifestBytes } from './manifest.ts'
+import type { ChunkRef, Manifest } from './manifest.ts'
+import { Mutex } from './mutex.ts'
+import { assertComplete, isIntact, readPart } from './pack-reader.ts'
+import { PackWriter } from './pack-writer.ts'
+import { hasCode, readWhole, replaceFile, writeNew } from './store-fs.ts'
+import type { StoreFs } from './store-fs.ts'
+import type { StoreLock } from './store-lock.ts'
+
+/** Old packs may hold so much more than what is still needed of them before a checkpoint is written afresh. */
+const mostWaste = 2
+
+/**
+ * Generations share chunks, so one that rots on the disk would spoil all of them. Each checkpoint therefore reads one in
+ * so many of the chunks that it could share and writes those that are no longer what they were again.
+ */
+const scrubEvery = 16
+
+interface Counters {
+  readonly token: number
+  /** Highest generation there ever was. */
+  readonly generation: number
+}
+
+export interface WorkloadDirectoryOptions {
+  readonly fs: StoreFs
+  readonly path: string
+  readonly workloadId: string
+  readonly lock: StoreLock
+  readonly chunkBytes: number
+}
+
+/**
+ * One workload's directory: `counters`, a `<generation>.manifest` for each committed checkpoint, and the packs that
+ * their chunks are in. A manifest appears by a rename, after its packs are on the disk.
+ */
+export class WorkloadDirectory {
+  readonly #options: WorkloadDirectoryOptions
+  readonly #manifests = new Map<number, Manifest>()
+  readonly #damaged = new Map<number, EGpuError>()
+  readonly #mutex = new Mutex()
+  #writing: PackWriter | undefined
+
+  constructor(options: WorkloadDirectoryOptions) {
+    this.#options = options
+  }
+
+  /** Committed checkpoints, newest first. */
+  async list(): Promise<readonly CheckpointRecord[]> {
+    await this.#look()
+    return [...this.#manifests.values()].sort((a, b) => b.generation - a.generation).map(recordOf)
+  }
+
+  /** Manifests that cannot be used, newest first. */
+  async damaged(): Promise<readonly DamagedCheckpoint[]> {
+    await this.#look()
+    return [...this.#damaged]
+      .map(([generation, error]) => ({ generation, error }))
+      .sort((a, b) => b.generation - a.generation)
+  }
+
+  /** Raises the token; earlier writers are shut out once this resolves. */
+  acquire(): Promise<number> {
+    return this.#mutex.run(async () => {
+      const { fs, path, lock } = this.#options
+      await lock.assertHeld()
+      await fs.makeDirectory(path)
+      await fs.syncDirectory(path.slice(0, path.lastIndexOf('/')))
+      const { token, generation } = await this.#counters()
+      await this.#writeCounters({ token: token + 1, generation })
+      return token + 1
+    })
+  }
+
+  async begin(draft: CheckpointDraft): Promise<CheckpointWriter> {
+    await this.#assertToken(draft)
+    await this.#look()
+    const { fs, path, chunkBytes } = this.#options
+    const packs = new PackWriter(fs, path, chunkBytes, await this.#reusable())
+    const tally = new PartTally(draft.parts)
+    this.#writing = packs
+    let isOver = false
+    return {
+      append: async (part, bytes, { signal } = {}) => {
+        signal?.throwIfAborted()
+        tally.add(part, bytes.byteLength)
+        await packs.append(part, bytes)
+      },
+      commit: async ({ signal } = {}) => {
+        if (isOver) throw new EGpuError(EGpuErrorCode.CheckpointFailed, 'this checkpoint is over already')
+        signal?.throwIfAborted()
+        tally.finish()
+        try {
+          const chunks = await packs.finish()
+          const record = await this.#mutex.run(() => this.#publish(draft, chunks))
+          isOver = true
+          return record
+        } catch (error) {
+          if (EGpuError.is(error)) throw error
+          const message = `the checkpoint could not be written to ${path}: ${messageOf(error)}`
+          throw new EGpuError(EGpuErrorCode.CheckpointFailed, message, { cause: error })
+        } finally {
+          if (isOver && this.#writing === packs) this.#writing = undefined
+        }
+      },
+      discard: async () => {
+        if (isOver) return
+        isOver = true
+        await packs.discard()
+        if (this.#writing === packs) this.#writing = undefined
+      },
+    }
+  }
+
+  async open(generation: number, options: { readonly thorough?: boolean } = {}): Promise<SavedState> {
+    await this.#look()
+    const { fs, path, workloadId } = this.#options
+    const manifest = this.#manifests.get(generation)
+    const damage = this.#damaged.get(generation)
+    if (damage !== undefined) throw damage
+    if (manifest === undefined) {
+      throw new EGpuError(EGpuErrorCode.CheckpointNotFound, `no checkpoint ${generation} of ${workloadId} in ${path}`)
+    }
+    await assertComplete(fs, path, manifest.parts)
+    return {
+      progress: manifest.progress,
+      parts: manifest.parts.map(({ name, byteLength }) => ({ name, byteLength })),
+      read: (name, { signal }: AbortOptions = {}) => {
+        const part = manifest.parts.find((candidate) => candidate.name === name)
+        if (part !== undefined) return readPart(fs, path, part, { signal, ...options })
+        throw new EGpuError(EGpuErrorCode.CheckpointNotFound, `checkpoint ${generation} has no part '${name}'`)
+      },
+    }
+  }
+
+  remove(generation: number): Promise<void> {
+    return this.#mutex.run(async () => {
+      const { fs, path, lock } = this.#options
+      await lock.assertHeld()
+      await this.#look()
+      const counters = await this.#counters()
+      const newest = this.#newestGeneration()
+      // A generation is never used twice, also not after the newest is gone.
+      if (newest > counters.generation) await this.#writeCounters({ ...counters, generation: newest })
+      await fs.remove(`${path}/${fileOf(generation)}`)
+      await fs.syncDirectory(path)
+      this.#manifests.delete(generation)
+      this.#damaged.delete(generation)
+      await this.#sweep()
+    })
+  }
+
+  /** Removes what a crash left behind. */
+  sweep(): Promise<void> {
+    return this.#mutex.run(async () => {
+      await this.#look()
+      await this.#sweep()
+    })
+  }
+
+  async #publish(draft: CheckpointDraft, chunks: ReadonlyMap<string, readonly ChunkRef[]>): Promise<CheckpointRecord> {
+    const { fs, path, lock } = this.#options
+    // The packs' names must last before anything refers to them.
+    await fs.syncDirectory(path)
+    const counters = await this.#counters()
+    const manifest: Manifest = {
+      workloadId: draft.workloadId,
+      generation: Math.max(counters.generation, this.#newestGeneration()) + 1,
+      token: draft.token,
+      progress: draft.progress,
+      savedAtMs: Date.now(),
+      parts: draft.parts.map((part) => ({ ...part, chunks: chunks.get(part.name) ?? [] })),
+    }
+    const final = `${path}/${fileOf(manifest.generation)}`
+    const temporary = `${final}.${randomBytes(8).toString('hex')}.tmp`
+    try {
+      await writeNew(fs, temporary, encodeManifest(manifest))
+      await lock.assertHeld()
+      await this.#assertToken(draft)
+      await fs.rename(temporary, final)
+      try {
+        await fs.syncDirectory(path)
+      } catch (error) {
+        await fs.remove(final)
+        throw error
+      }
+    } catch (error) {
+      await fs.remove(temporary).catch(() => undefined)
+      throw error
+    }
+    this.#manifests.set(manifest.generation, manifest)
+    return recordOf(manifest)
+  }
+
+  async #assertToken({ token, workloadId }: CheckpointDraft): Promise<void> {
+    const { token: newest } = await this.#counters()
+    if (token === newest) return
+    throw new EGpuError(
+      EGpuErrorCode.StaleEpoch,
+      `another writer took over the checkpoints of ${workloadId} (token ${newest}, ours is ${token}); nothing was written`,
+    )
+  }
+
+  async #counters(): Promise<Counters> {
+    const { fs, path } = this.#options
+    const bytes = await readWhole(fs, `${path}/counters`, 64)
+    if (bytes === undefined) return { token: 0, generation: 0 }
+    const [token, generation] = Buffer.from(bytes).toString('latin1').trim().split(' ').map(Number)
+    if (Number.isSafeInteger(token) && Number.isSafeInteger(generation)) {
+      return { token: token as number, generation: generation as number }
+    }
+    throw new EGpuError(EGpuErrorCode.CheckpointCorrupt, `${path}/counters cannot be read; restore it from a backup`)
+  }
+
+  #writeCounters({ token, generation }: Counters): Promise<void> {
+    const { fs, path } = this.#options
+    return replaceFile(fs, `${path}/counters`, Buffer.from(`${token} ${generation}\n`), randomBytes(8).toString('hex'))
+  }
+
+  /** Reads the manifests that are new, and forgets those that somebody removed. */
+  async #look(): Promise<void> {
+    const generations = new Set((await this.#files()).flatMap((name) => generationOf(name) ?? []))
+    for (const known of this.#manifests.keys()) if (!generations.has(known)) this.#manifests.delete(known)
+    for (const known of this.#damaged.keys()) if (!generations.has(known)) this.#damaged.delete(known)
+    for (const generation of generations) {
+      if (this.#manifests.has(generation) || this.#damaged.has(generation)) continue
+      const { fs, path, workloadId } = this.#options
+      try {
+        const bytes = await readWhole(fs, `${path}/${fileOf(generation)}`, mostManifestBytes)
+        if (bytes === undefined) continue
+        const manifest = decodeManifest(bytes, { generation })
+        if (manifest.workloadId !== workloadId) throw ofAnother(manifest.workloadId, workloadId)
+        this.#manifests.set(generation, manifest)
+      } catch (error) {
+        if (!EGpuError.is(error) && !(error instanceof RangeError) && !(error instanceof SyntaxError)) throw error
+        this.#damaged.set(generation, EGpuError.is(error) ? error : unusable(error))
+      }
+    }
+  }
+
+  async #files(): Promise<readonly string[]> {
+    const { fs, path } = this.#options
+    try {
+      return (await fs.list(path)).filter(({ kind }) => kind === 'file').map(({ name }) => name)
+    } catch (error) {
+      if (hasCode(error, 'ENOENT')) return []
+      throw error
+    }
+  }
+
+  #newestGeneration(): number {
+    return Math.max(0, ...this.#manifests.keys(), ...this.#damaged.keys())
+  }
+
+  /** Chunks of the newest checkpoint, by content; none when most of what its packs hold is dead. */
+  async #reusable(): Promise<ReadonlyMap<string, ChunkRef>> {
+    const newest = this.#manifests.get(this.#newestGeneration())
+    const chunks = new Map((newest?.parts ?? []).flatMap((part) => part.chunks.map((chunk) => [chunk.sha256, chunk])))
+    const live = [...chunks.values()].reduce((sum, { byteLength }) => sum + byteLength, 0)
+    const { fs, path } = this.#options
+    let held = 0
+    let place = 0
+    for (const pack of new Set([...chunks.values()].map((chunk) => chunk.pack))) {
+      const file = await fs.open(`${path}/${pack}`, 'read').catch(() => undefined)
+      // A pack that is gone makes its checkpoint useless, and nothing may be built on it.
+      if (file === undefined) return new Map()
+      try {
+        held += await file.size()
+        for (const chunk of [...chunks.values()].filter((candidate) => candidate.pack === pack)) {
+          const isDue = (place += 1) % scrubEvery === (newest?.generation ?? 0) % scrubEvery
+          if (isDue && !(await isIntact(file, chunk))) chunks.delete(chunk.sha256)
+        }
+      } finally {
+        await file.close()
+      }
+    }
+    return held > (1 + mostWaste) * live ? new Map() : chunks
+  }
+
+  /** What no manifest refers to and nobody is writing goes. A manifest that cannot be read may refer to anything. */
+  async #sweep(): Promise<void> {
+    const { fs, path } = this.#options
+    const needed = new Set(
+      [...this.#manifests.values()].flatMap(({ parts }) =>
+        parts.flatMap(({ chunks }) => chunks.map(({ pack }) => pack)),
+      ),
+    )
+    if (this.#writing !== undefined) needed.add(this.#writing.name)
+    for (const name of await this.#files()) {
+      const isDeadPack = this.#damaged.size === 0 && isPackName(name) && !needed.has(name)
+      if (isDeadPack || (name.endsWith('.tmp') && this.#writing === undefined)) await fs.remove(`${path}/${name}`)
+    }
+  }
+}
+
+function fileOf(generation: number): string {
+  return `${String(generation).padStart(12, '0')}.manifest`
+}
+
+function generationOf(name: string): number | undefined {
+  return /^\d{12,15}\.manifest$/.test(name) ? Number.parseInt(name, 10) : undefined
+}
+
+function recordOf({ workloadId, generation, progress, parts, savedAtMs }: Manifest): CheckpointRecord {
+  return {
+    workloadId,
+    generation,
+    progress,
+    parts: parts.map(({ name, byteLength }) => ({ name, byteLength })),
+    byteLength: parts.reduce((sum, { byteLength }) => sum + byteLength, 0),
+    savedAtMs,
+  }
+}
+
+function ofAnother(found: string, expected: string): EGpuError {
+  return new EGpuError(EGpuErrorCode.CheckpointCorrupt, `this checkpoint is of ${found}, not of ${expected}`)
+}
+
+function unusable(error: unknown): EGpuError {
+  return new EGpuError(EGpuErrorCode.CheckpointCorrupt, `this checkpoint cannot be used: ${messageOf(error)}`, {
+    cause: error,
+  })
+}

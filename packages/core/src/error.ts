@@ -45,6 +45,8 @@ export const EGpuErrorCode = {
   CheckpointFailed: 'EGPU_CHECKPOINT_FAILED',
   /** A workload broke its contract: it threw, hung or lied about its size. */
   WorkloadFailed: 'EGPU_WORKLOAD_FAILED',
+  /** No process has this pid any more, or another one has it by now. */
+  ProcessNotFound: 'EGPU_PROCESS_NOT_FOUND',
   /** The object was closed and cannot be used any more. */
   Closed: 'EGPU_CLOSED',
 } as const

@@ -1,6 +1,5 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { attributes } from '../../src/sysfs/attributes.ts'
 import type { Sysfs, Unreadable } from '../../src/sysfs/sysfs.ts'
 
 /**
@@ -84,6 +83,3 @@ export function memorySysfs(tree: Tree, onOpen: (path: string, real: string | un
     },
   }
 }
-
-/** Every attribute name the reader may open, to check what it did. */
-export const allowedAttributes: ReadonlySet<string> = new Set(Object.keys(attributes))

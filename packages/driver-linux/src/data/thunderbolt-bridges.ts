@@ -57,8 +57,9 @@ export const thunderboltBridges: readonly ThunderboltBridgeRow[] = [
   },
   {
     vendorId: 0x1b21,
-    deviceIds: [0x2461, 0x2462, 0x2463, 0x2464],
-    name: 'ASMedia ASM246x',
+    // Which of them the chips report is not written down anywhere; ASMedia's other switches are 11xx, 18xx and 28xx.
+    deviceIds: Array.from({ length: 0x100 }, (_, index) => 0x2400 + index),
+    name: 'ASMedia ASM24xx',
     generation: 4,
     source: 'NVIDIA/open-gpu-kernel-modules issue 894; Thunderbolt device id 0x2463 in bazzite issue 3786',
   },

@@ -57,8 +57,8 @@ const gtPerSecond: ReadonlyMap<number, number> = new Map([
 const widths: ReadonlySet<number> = new Set([1, 2, 4, 8, 12, 16, 32])
 
 /**
- * Width and speed out of a link register. Unknown when the function does not answer (all ones) or the entry is being
- * torn down, for which recent systems hand out an empty dictionary.
+ * Width and speed out of a link register, each unknown when no link has it: a function that does not answer reads all
+ * ones. An entry that is being torn down has an empty dictionary instead on recent systems.
  */
 export function readLink(value: RegistryValue | undefined): {
   readonly lanes?: number | undefined
@@ -66,7 +66,7 @@ export function readLink(value: RegistryValue | undefined): {
 } {
   if (asDictionary(value) !== undefined) return {}
   const register = asNumber(value)
-  if (register === undefined || register < 0 || (register & 0xffff) === 0xffff) return {}
+  if (register === undefined || register < 0) return {}
   const lanes = (register >>> 4) & 0x3f
   return { lanes: widths.has(lanes) ? lanes : undefined, gtPerSecond: gtPerSecond.get(register & 0xf) }
 }

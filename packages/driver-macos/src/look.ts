@@ -8,7 +8,7 @@ import type { RegistrySource } from './registry/source.ts'
 /** Asking for the system extensions starts a process; a person takes longer than this to allow one. */
 const extensionsGoodForMs = 30_000
 
-/** Looks at the registry and decides; asks for the system extensions only when an undriven GPU makes them matter. */
+/** Looks at the registry and decides; asks for the system extensions only when an external GPU makes them matter. */
 export class Looker {
   readonly #source: RegistrySource
   readonly #clock: Clock
@@ -38,6 +38,9 @@ export class Looker {
   }
 }
 
+/** Metal needs none. */
 function needsExtensions({ snapshot }: Detection): boolean {
-  return snapshot.devices.some((device) => device.verdict?.conclusion === 'external' && device.stage !== 'wedged')
+  return snapshot.devices.some(
+    ({ verdict, kernelDriver }) => verdict?.conclusion === 'external' && kernelDriver?.startsWith('metal:') !== true,
+  )
 }

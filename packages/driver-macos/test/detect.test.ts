@@ -36,7 +36,7 @@ describe('joining a GPU to its box', () => {
     const plain = twoReceptacles([[], []])
     const ports = allEntries(plain).filter((node) => node.properties['Adapter Type'] === 0x100101)
     const second = ports[1] as TreeNode
-    const root = allEntries(plain).filter((node) => node.name === 'IOPP')[0] as TreeNode
+    const root = allEntries(plain).find((node) => node.name === 'IOPP') as TreeNode
     // Behind the first root port, so that the number of the port would mislead.
     const tree = replace(plain, root, { ...root, children: [tunnel({ portId: second.id }, [card()])] })
     const { devices } = await see(tree)

@@ -1,4 +1,3 @@
-import type { GpuDeviceRegistry } from '../registry/registry.ts'
 import { GpuDeviceState } from '../registry/states.ts'
 import { EGpuPowerState } from '../types/device.ts'
 import type { EGpuDevice } from '../types/device.ts'
@@ -7,20 +6,17 @@ import type { Facts } from './fusion/merge.ts'
 import type { TrackedDevice } from './fusion/tracked-device.ts'
 
 /** The device as an application sees it at this moment. Not frozen: that would cost a third of an event's way. */
-export function deviceSnapshot(
-  { id, facts }: TrackedDevice,
-  registry: GpuDeviceRegistry,
-  enclosures: EnclosureTable,
-): EGpuDevice {
-  const seen = facts as Facts
-  const state = registry.state(id)
+export function deviceSnapshot(device: TrackedDevice, enclosures: EnclosureTable): EGpuDevice {
+  const { id, epoch } = device
+  const seen = device.facts as Facts
+  const state = device.state as GpuDeviceState
   const enclosure = seen.enclosureId === undefined ? undefined : enclosures.find(seen.enclosureId)
   return {
     id,
     gpu: seen.gpu,
     verdict: seen.verdict,
     state,
-    epoch: registry.epoch(id),
+    epoch,
     identity: seen.identity,
     enclosureId: seen.enclosureId,
     enclosureName: enclosure?.name,

@@ -69,11 +69,11 @@ export class DeviceTracker {
   }
 
   snapshot(device: TrackedDevice): EGpuDevice {
-    return (device.snapshot ??= deviceSnapshot(device, this.#registry, this.#enclosures))
+    return (device.snapshot ??= deviceSnapshot(device, this.#enclosures))
   }
 
-  state(device: TrackedDevice): GpuDeviceState {
-    return this.#registry.state(device.id)
+  state({ state }: TrackedDevice): GpuDeviceState {
+    return state as GpuDeviceState
   }
 
   /**
@@ -90,7 +90,7 @@ export class DeviceTracker {
     for (const { source, arrival } of arrivals) {
       const { stage } = arrival.observation
       if (stage !== 'ready' && stage !== 'present') continue
-      this.#fuser.sighting(source.name, arrival.slot)?.device?.deaths.delete(source.name)
+      this.#fuser.sighting(source.name, arrival.slot)?.device?.revive(source.name)
     }
     const speakers = new Set(arrivals.map(({ source }) => source.name))
     for (const device of touched) {
@@ -100,15 +100,13 @@ export class DeviceTracker {
   }
 
   /** The same for a single observation; the short way for one about a device that is known and stays who it is. */
-  observeOne(source: Source, slot: string, observation: DeviceObservation): void {
-    const device = this.#fuser.update(source.name, slot, observation)
+  observeOne(source: Source, observation: DeviceObservation, known: Sighting | undefined): void {
+    const device = known === undefined ? undefined : this.#fuser.update(known, observation)
     if (device === undefined) {
-      this.observe([{ source, arrival: { slot, observation } }], false)
+      this.observe([{ source, arrival: { slot: observation.key, observation } }], false)
       return
     }
-    if (device.deaths.size > 0 && (observation.stage === 'ready' || observation.stage === 'present')) {
-      device.deaths.delete(source.name)
-    }
+    if (observation.stage === 'ready' || observation.stage === 'present') device.revive(source.name)
     this.#refresh(device, false)
   }
 
@@ -139,6 +137,7 @@ export class DeviceTracker {
     const sighting = this.#fuser.sighting(source.name, slot)
     const device = sighting?.device
     if (sighting === undefined || device === undefined) return
+    device.deaths ??= new Map()
     device.deaths.set(source.name, stage)
     this.#setFacts(device)
     this.#kill(device, stage, reason)
@@ -203,8 +202,8 @@ export class DeviceTracker {
   #refresh(device: TrackedDevice, mayCallOff: boolean): void {
     const before = device.facts
     const facts = this.#setFacts(device)
-    if (before === undefined || !this.#registry.has(device.id)) {
-      this.#registry.add(device.id, `seen by ${facts.sources.map(({ driver }) => driver).join(', ')}`)
+    if (before === undefined || device.state === undefined) {
+      device.entered(this.#registry.add(device.id, `seen by ${facts.sources.map(({ driver }) => driver).join(', ')}`))
       this.#arrived(device, undefined)
       return
     }
@@ -219,12 +218,12 @@ export class DeviceTracker {
       this.#cameBack(device)
       return
     }
+    this.#settle(device)
     this.#tellChanges(device, before, facts)
     if (state === GpuDeviceState.Leaving && (mayCallOff || (facts.stage === 'ready' && this.#leaverIsBack(device)))) {
       this.callOff(device)
     }
     this.#tellReady(device)
-    this.#settle(device)
   }
 
   /** A driver that said the device goes, and now shows it ready, has taken it back. */
@@ -298,8 +297,6 @@ export class DeviceTracker {
 
   #tellChanges(device: TrackedDevice, before: Facts, after: Facts): void {
     const { link, power, other } = factChanges(before, after)
-    if (!link && !power && !other && before.stage === after.stage) return
-    this.#settle(device)
     if (link && this.#hub.wants('link-speed-changed')) {
       const change = { before: before.link, after: after.link }
       this.#hub.emit({ type: 'link-speed-changed', device: this.snapshot(device), ...change })
@@ -344,7 +341,7 @@ export class DeviceTracker {
     device.awaySinceMs ??= this.#clock.now()
     device.toldReady = false
     device.leavingBy = undefined
-    device.deaths.clear()
+    device.deaths = undefined
     this.#step(device, GpuDeviceState.Removed, reason)
     if (this.#hub.wants('disconnected')) {
       this.#hub.emit({ type: 'disconnected', device: this.snapshot(device), graceful })
@@ -371,7 +368,7 @@ export class DeviceTracker {
   }
 
   #step(device: TrackedDevice, to: GpuDeviceState, reason: string): void {
-    this.#registry.transition(device.id, to, reason)
+    device.entered(this.#registry.transition(device.id, to, reason))
     this.#invalidate(device)
   }
 
@@ -383,6 +380,6 @@ export class DeviceTracker {
 
 /** What a driver said of its death holds until that driver shows it alive again, or it has been off the bus. */
 function stageAfterDeaths(stage: Facts['stage'], { deaths }: TrackedDevice): Facts['stage'] {
-  if (deaths.size === 0) return stage
+  if (deaths === undefined) return stage
   return [...deaths.values()].includes('wedged') ? 'wedged' : 'lost'
 }

@@ -37,8 +37,10 @@ export class DriverEvents {
   apply(source: Source, event: DriverEvent): Violation | undefined {
     switch (event.type) {
       case 'device-observed': {
-        const violation = checkObservation(event.device)
-        if (violation === undefined) this.#devices.observeOne(source, event.device.key, event.device)
+        const { device } = event
+        const known = this.#devices.sighting(source, device.key)
+        const violation = checkObservation(device, known?.observation)
+        if (violation === undefined) this.#devices.observeOne(source, device, known)
         return violation
       }
       case 'device-leaving':

@@ -26,6 +26,7 @@ export class EventHub {
   /** Lets the caller leave out what nobody would get. */
   wants(type: EGpuEventType): boolean {
     if (this.#emitter.listenerCount(type) > 0) return true
+    if (this.#streams.size === 0) return false
     for (const { types } of this.#streams) if (types === undefined || types.has(type)) return true
     return false
   }
@@ -123,6 +124,7 @@ export class EventHub {
 
   #hand(event: EGpuEvent): void {
     this.#emitter.emit(event.type, event)
+    if (this.#streams.size === 0) return
     for (const { types, queue } of this.#streams) if (types === undefined || types.has(event.type)) queue.push(event)
   }
 }

@@ -23,33 +23,49 @@ export function checkSnapshot(given: DriverSnapshot): CheckedSnapshot | undefine
     return kept.length === items.length ? items : kept
   }
   const snapshot = {
-    devices: usable(devices as DriverSnapshot['devices'], checkObservation),
+    devices: usable(devices as DriverSnapshot['devices'], (device) => checkObservation(device)),
     enclosures: usable(enclosures as DriverSnapshot['enclosures'], checkEnclosure),
     findings: usable(findings as DriverSnapshot['findings'], checkFinding),
   }
   return { snapshot, violation }
 }
 
-/** Without these there is nothing to recognise a device by, or to judge it by. */
-export function checkObservation(observation: DeviceObservation): Violation | undefined {
+/**
+ * Without these there is nothing to recognise a device by, or to judge it by. Parts that are the same objects as in an
+ * observation that was `accepted` are not looked at again: this runs for every event.
+ */
+export function checkObservation(observation: DeviceObservation, accepted?: DeviceObservation): Violation | undefined {
   if (!isRecord(observation) || typeof observation.key !== 'string' || observation.key === '') {
     return 'listed a device without a key; it is left out'
   }
-  const { key, identity, gpu, stage, verdict } = observation
-  const wrong = (what: string): Violation => `listed device ${key} ${what}; it is left out`
-  if (!isRecord(identity) || !isRecord(gpu)) return wrong('without its identity or its description')
-  for (const name of textFields)
-    if (!isOptional(identity[name], 'string')) return wrong(`with a ${name} that is no text`)
-  for (const name of idFields) {
-    if (!isOptional(identity[name], 'number') || !isOptional(gpu[name], 'number')) {
-      return wrong(`with a ${name} that is no number`)
-    }
-  }
-  if (!isOptional(gpu.name, 'string')) return wrong('with a name that is no text')
-  if (!stages.has(stage)) return wrong(`in stage ${JSON.stringify(stage)}, which there is not`)
-  if (verdict === undefined) return undefined
+  const fault = stageFault(observation) ?? identityFault(observation, accepted) ?? verdictFault(observation, accepted)
+  return fault === undefined ? undefined : `listed device ${observation.key} ${fault}; it is left out`
+}
+
+function stageFault({ stage }: DeviceObservation): string | undefined {
+  if (stage === 'ready' || stage === 'present' || stage === 'lost' || stage === 'wedged') return undefined
+  return `in stage ${JSON.stringify(stage)}, which there is not`
+}
+
+function identityFault({ identity, gpu }: DeviceObservation, accepted?: DeviceObservation): string | undefined {
+  if (accepted !== undefined && identity === accepted.identity && gpu === accepted.gpu) return undefined
+  if (!isRecord(identity) || !isRecord(gpu)) return 'without its identity or its description'
+  const texts =
+    isText(identity.uuid) &&
+    isText(identity.serial) &&
+    isText(identity.pciAddress) &&
+    isText(identity.registryEntryId) &&
+    isText(identity.enclosureUid) &&
+    isText(identity.adapterName) &&
+    isText(gpu.name)
+  if (!texts) return 'with something else than text for a name, an address or a serial number'
+  return haveNumericIds(identity) && haveNumericIds(gpu) ? undefined : 'with a PCI id that is no number'
+}
+
+function verdictFault({ verdict }: DeviceObservation, accepted?: DeviceObservation): string | undefined {
+  if (verdict === undefined || verdict === accepted?.verdict) return undefined
   const judged = isRecord(verdict) && typeof verdict.confidence === 'number' && Array.isArray(verdict.evidence)
-  return judged ? undefined : wrong('with a verdict that has no confidence or no evidence')
+  return judged ? undefined : 'with a verdict that has no confidence or no evidence'
 }
 
 export function checkEnclosure(enclosure: DriverSnapshot['enclosures'][number]): Violation | undefined {
@@ -63,15 +79,21 @@ export function checkFinding(finding: DriverSnapshot['findings'][number]): Viola
     : 'gave a finding without a code; it is left out'
 }
 
-const textFields = ['uuid', 'serial', 'pciAddress', 'registryEntryId', 'enclosureUid', 'adapterName'] as const
-const idFields = ['vendorId', 'deviceId', 'subsystemVendorId', 'subsystemDeviceId'] as const
-const stages: ReadonlySet<string> = new Set<DeviceObservation['stage']>(['present', 'ready', 'lost', 'wedged'])
-
 /** TypeScript is sure already; a driver in JavaScript need not be right. */
 function isRecord(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-function isOptional(value: unknown, kind: 'string' | 'number'): boolean {
-  return value === undefined || typeof value === kind
+function isText(value: string | undefined): boolean {
+  return value === undefined || typeof value === 'string'
+}
+
+function isNumber(value: number | undefined): boolean {
+  return value === undefined || typeof value === 'number'
+}
+
+type PciIds = Pick<DeviceObservation['identity'], 'vendorId' | 'deviceId' | 'subsystemVendorId' | 'subsystemDeviceId'>
+
+function haveNumericIds({ vendorId, deviceId, subsystemVendorId, subsystemDeviceId }: PciIds): boolean {
+  return isNumber(vendorId) && isNumber(deviceId) && isNumber(subsystemVendorId) && isNumber(subsystemDeviceId)
 }

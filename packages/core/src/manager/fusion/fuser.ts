@@ -61,9 +61,8 @@ export class Fuser {
   }
 
   /** The device, if the observation is about one that is here and does not change who it is; else nothing is done. */
-  update(driver: string, slot: string, observation: DeviceObservation): TrackedDevice | undefined {
-    const known = this.sighting(driver, slot)
-    if (known?.device === undefined || !sameIdentity(known.observation, observation)) return undefined
+  update(known: Sighting, observation: DeviceObservation): TrackedDevice | undefined {
+    if (known.device === undefined || !sameIdentity(known.observation, observation)) return undefined
     known.observation = observation
     return known.device
   }
@@ -127,6 +126,7 @@ export class Fuser {
     if (same) return true
     if (known.echoOf === undefined) this.#index.delete(known)
     known.traits = traitsOf(observation)
+    known.shown = undefined
     known.echoOf?.echoes.delete(known)
     known.echoOf = undefined
     this.#index.add(known)

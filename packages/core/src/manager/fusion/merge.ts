@@ -22,7 +22,7 @@ export interface Facts extends Omit<DeviceObservation, 'key' | 'verdict'> {
  * - everything else, field by field: the most trusted that knows it.
  */
 export function mergeSightings(sightings: readonly Sighting[]): Facts {
-  const [only] = sightings
+  const only = sightings[0]
   if (sightings.length === 1 && only !== undefined) return factsOfOne(only)
   const seen = sightings.map(({ observation }) => observation)
   const identity = firstOfEach<DeviceIdentity>(seen.map((one) => one.identity))
@@ -69,9 +69,8 @@ function stageOf(seen: readonly DeviceObservation[]): DeviceObservation['stage']
 }
 
 function sourceOf(sighting: Sighting): DeviceSource {
-  const { source, observation, shown } = sighting
-  if (shown?.identity === observation.identity) return shown
-  return (sighting.shown = Object.freeze({
+  const { source, observation } = sighting
+  return (sighting.shown ??= Object.freeze({
     driver: source.name,
     key: observation.key,
     identity: observation.identity,

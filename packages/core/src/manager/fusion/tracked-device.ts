@@ -1,5 +1,7 @@
 import type { DeviceObservation } from '../../driver/observation.ts'
 import type { HealthTracker } from '../../registry/health-tracker.ts'
+import type { RegistryEntry } from '../../registry/registry.ts'
+import type { GpuDeviceState } from '../../registry/states.ts'
 import type { DeviceSource, EGpuDevice } from '../../types/device.ts'
 import type { Traits } from './identity.ts'
 import type { Facts } from './merge.ts'
@@ -23,7 +25,7 @@ export interface Sighting {
   readonly slot: string
   observation: DeviceObservation
   traits: Traits
-  /** What `device.sources` shows of it, kept while its identity is the same object. */
+  /** What `device.sources` shows of it, kept while its identity says the same. */
   shown: DeviceSource | undefined
   /** The device it belongs to; `undefined` while it is an echo. */
   device: TrackedDevice | undefined
@@ -47,11 +49,14 @@ export class TrackedDevice {
   /** As last told to the application. */
   facts: Facts | undefined
   snapshot: EGpuDevice | undefined
+  /** Where it is in the registry, kept here because every event asks. */
+  state: GpuDeviceState | undefined
+  epoch: number = 0
   health: HealthTracker | undefined
   toldReady: boolean = false
   toldExternal: boolean = false
   /** Which drivers called it dead, by name. One that no longer lists it may still have been the only one to notice. */
-  readonly deaths: Map<string, 'lost' | 'wedged'> = new Map()
+  deaths: Map<string, 'lost' | 'wedged'> | undefined
   /** Who said that it goes: a driver, its enclosure, a safe disconnect. */
   leavingBy: string | undefined
   /** A safe disconnect has begun: nobody may open it any more. */
@@ -78,6 +83,17 @@ export class TrackedDevice {
     sighting.device = undefined
     const index = this.sightings.indexOf(sighting)
     if (index !== -1) this.sightings.splice(index, 1)
+  }
+
+  /** It took a step in the registry. */
+  entered({ state, epoch }: RegistryEntry): void {
+    this.state = state
+    this.epoch = epoch
+  }
+
+  /** This driver shows it alive, so what it said of its death no longer holds. */
+  revive(driver: string): void {
+    if (this.deaths?.delete(driver) === true && this.deaths.size === 0) this.deaths = undefined
   }
 
   seenBy(driver: string): Sighting | undefined {

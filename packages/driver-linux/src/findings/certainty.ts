@@ -34,7 +34,7 @@ export const ambiguousBox: FindingRule = (survey) =>
     code: 'enclosure-ambiguous',
     severity: 'info',
     ...about(surveyed),
-    seen: `The ${gpuName(surveyed)} is in one of ${surveyed.join.candidates.map(nameOf).join(', ')}.`,
+    seen: `The ${gpuName(surveyed)} is in one of these, and nothing says which: ${surveyed.join.candidates.map(nameOf).join('; ')}.`,
     advice: 'Run as root on Linux 6.19 or later, where the kernel tells which, or unplug one box.',
     evidence: surveyed.join.candidates.map(({ path, uniqueId }) => ({ source: path, value: uniqueId })),
   }))

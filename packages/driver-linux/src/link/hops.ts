@@ -22,7 +22,7 @@ export function hopsTo(topology: Topology, gpu: PciFunction, tunnel: TunnelPort 
     const kind = kindOf(upper, lower, cable >= 0 && index > cable, index === cable + 1)
     hops.push({
       id: lower.address,
-      name: thunderboltBridgeOf(lower)?.name ?? cardSwitchOf(lower)?.name,
+      name: thunderboltBridgeOf(lower)?.name,
       kind,
       // What a tunnelled hop reports, 2.5 GT/s, is made up and not passed on.
       ...(kind === 'virtual' ? {} : linkOf(upper.details?.link, lower.details?.link)),

@@ -16,10 +16,10 @@ export interface NetlinkSourceOptions {
   readonly receiveBufferBytes?: number | undefined
 }
 
-/** What native/netlink-worker.js sends. */
+/** What native/netlink-worker.js sends; a datagram with one byte per character. */
 type WorkerMessage =
   | { readonly type: 'listening' }
-  | { readonly type: 'datagrams'; readonly datagrams: readonly Uint8Array[] }
+  | { readonly type: 'datagrams'; readonly datagrams: readonly string[] }
   | { readonly type: 'overflow' }
 
 /**
@@ -74,9 +74,18 @@ function deliver(message: WorkerMessage, kind: 'kernel' | 'udev', listener: Sour
   if (message.type === 'overflow') listener({ type: 'overflow' })
   if (message.type !== 'datagrams') return
   for (const datagram of message.datagrams) {
-    const event = kind === 'kernel' ? parseKernelUevent(datagram) : parseUdevMessage(datagram)
+    const event = kind === 'kernel' ? parseKernelUevent(textOf(datagram)) : parseUdevMessage(bytesOf(datagram))
     if (event !== undefined) listener({ type: 'uevent', event })
   }
+}
+
+function bytesOf(datagram: string): Uint8Array {
+  return Buffer.from(datagram, 'latin1')
+}
+
+/** Almost all events are plain ASCII, which needs no decoding. */
+function textOf(datagram: string): string {
+  return /[\u0080-\u00ff]/.test(datagram) ? Buffer.from(datagram, 'latin1').toString('utf8') : datagram
 }
 
 /** Found through the manifest's `imports`, which means the same file from the sources and from the built package. */

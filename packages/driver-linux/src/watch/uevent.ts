@@ -16,30 +16,30 @@ const udevMagic = 0xfeedcafe
 const udevPrefix = 'libudev\0'
 const udevHeaderBytes = 40
 
-const text: InstanceType<typeof TextDecoder> = new TextDecoder()
+const utf8: InstanceType<typeof TextDecoder> = new TextDecoder()
 
 /**
- * Reads a kernel datagram, `ACTION@DEVPATH\0KEY=value\0…` (lib/kobject_uevent.c). `undefined` for anything else: a
- * header that contradicts the properties was not written by the kernel.
+ * Reads the text of a kernel datagram, `ACTION@DEVPATH\0KEY=value\0…` (lib/kobject_uevent.c). `undefined` for anything
+ * else: a header that contradicts the properties was not written by the kernel.
  */
-export function parseKernelUevent(datagram: Uint8Array): Uevent | undefined {
-  const end = datagram.indexOf(0)
+export function parseKernelUevent(datagram: string): Uevent | undefined {
+  const end = datagram.indexOf('\0')
   if (end <= 0) return undefined
-  const header = text.decode(datagram.subarray(0, end))
-  const event = fromProperties(readPairs(datagram.subarray(end + 1)))
+  const header = datagram.slice(0, end)
+  const event = fromProperties(readPairs(datagram.slice(end + 1)))
   return event !== undefined && header === `${event.action}@${event.devpath}` ? event : undefined
 }
 
 /** Reads a message of udev's multicast group: a 40-byte header, then `KEY=value\0…`. `undefined` for anything else. */
 export function parseUdevMessage(datagram: Uint8Array): Uevent | undefined {
   if (datagram.byteLength < udevHeaderBytes) return undefined
-  if (text.decode(datagram.subarray(0, udevPrefix.length)) !== udevPrefix) return undefined
+  if (utf8.decode(datagram.subarray(0, udevPrefix.length)) !== udevPrefix) return undefined
   const view = new DataView(datagram.buffer, datagram.byteOffset, datagram.byteLength)
   if (view.getUint32(8) !== udevMagic) return undefined
   const start = view.getUint32(16, true)
   const length = view.getUint32(20, true)
   if (start < udevHeaderBytes || start + length > datagram.byteLength) return undefined
-  return fromProperties(readPairs(datagram.subarray(start, start + length)))
+  return fromProperties(readPairs(utf8.decode(datagram.subarray(start, start + length))))
 }
 
 /** An event from its properties; `undefined` when the ones that every event has are missing. */
@@ -63,9 +63,9 @@ function readSeqnum(properties: ReadonlyMap<string, string>): number | undefined
   return Number(value)
 }
 
-function readPairs(bytes: Uint8Array): ReadonlyMap<string, string> {
+function readPairs(text: string): ReadonlyMap<string, string> {
   const pairs = new Map<string, string>()
-  for (const pair of text.decode(bytes).split('\0')) {
+  for (const pair of text.split('\0')) {
     const equals = pair.indexOf('=')
     if (equals > 0) pairs.set(pair.slice(0, equals), pair.slice(equals + 1))
   }

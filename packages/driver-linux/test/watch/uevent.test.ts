@@ -1,8 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { UdevadmText } from '../../src/watch/udevadm-text.ts'
-import { isSynthetic, parseKernelUevent, parseUdevMessage } from '../../src/watch/uevent.ts'
+import { isSynthetic, parseKernelUevent as parseKernelText, parseUdevMessage } from '../../src/watch/uevent.ts'
+import type { Uevent } from '../../src/watch/uevent.ts'
 import { kernelDatagram, udevMessage, udevadmBlock } from './messages.ts'
 import { random } from './random.ts'
+
+function parseKernelUevent(datagram: Uint8Array): Uevent | undefined {
+  return parseKernelText(new TextDecoder().decode(datagram))
+}
 
 const gpu = {
   ACTION: 'add',

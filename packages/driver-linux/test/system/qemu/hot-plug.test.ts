@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { HealthSample, PlanOutcome, SystemPlan } from '@egpu/core'
 import type { DriverEvent, DriverSnapshot } from '@egpu/core/driver'
+import { runCycles } from './cycles.ts'
 import { GuestWatch, untilListed } from './guest-watch.ts'
 import { bootMachine, ports } from './machine.ts'
 import type { Machine } from './machine.ts'
@@ -17,18 +18,17 @@ describe.skipIf(missingTools !== undefined)(`a live machine (${missingTools ?? '
     machine = await bootMachine({ iommu: false })
     watch = await GuestWatch.start(machine.vm, 'main')
   }, 600_000)
+  afterEach(async () => {
+    await machine.empty()
+    await untilListed(machine.vm, 'only the built-in GPU', ({ devices }) => devices.length === 1)
+    // What the departure had to say is not the next test's.
+    await sleep(1000)
+    watch.clear()
+  })
   afterAll(() => machine?.close())
 
   const removals = (): DriverEvent[] =>
     watch.seen.flatMap(({ event }) => (event.type === 'device-removed' ? [event] : []))
-
-  /** Pulls the cable and waits until nothing is left of what was there. */
-  async function emptied(port: (typeof ports)[keyof typeof ports], count = 1): Promise<void> {
-    const before = removals().length
-    await machine.yank(port)
-    await watch.until('departure', () => removals().length >= before + count)
-    watch.clear()
-  }
 
   it('has one GPU, built in, and is heard straight from the kernel without udevd', async () => {
     expect(watch.source.kind).toBe('kernel')
@@ -42,14 +42,7 @@ describe.skipIf(missingTools !== undefined)(`a live machine (${missingTools ?? '
     await watch.untilReady()
     await machine.plugCard(ports.internal)
     const { devices } = await untilListed(machine.vm, 'three GPUs', (one) => one.devices.length === 3)
-    const verdicts = devices.map(({ identity, verdict }) => [identity.pciAddress?.slice(5, 7), verdict?.conclusion])
-    expect(verdicts).toEqual([
-      ['00', 'internal'],
-      ['01', 'external'],
-      ['11', 'internal'],
-    ])
-    await emptied(ports.internal)
-    await emptied(ports.external)
+    expect(devices.map(({ verdict }) => verdict?.conclusion)).toEqual(['internal', 'external', 'internal'])
   })
 
   it('tells of a pulled cable in order, and knows the card again', async () => {
@@ -64,7 +57,6 @@ describe.skipIf(missingTools !== undefined)(`a live machine (${missingTools ?? '
     watch.clear()
     await machine.plugCard(ports.external)
     expect(await watch.untilReady()).toBe(key)
-    await emptied(ports.external)
   })
 
   it('warns of every GPU in a pulled box at once, long before the kernel takes the last one away', async () => {
@@ -92,7 +84,6 @@ describe.skipIf(missingTools !== undefined)(`a live machine (${missingTools ?? '
     await expect
       .poll(async () => (await machine.vm.call<HealthSample>('sample', key)).correctableErrors, { timeout: 30_000 })
       .toBe((before.correctableErrors ?? 0) + 1)
-    await emptied(ports.external)
   })
 
   it('removes a card safely: refuses while a process holds it, names it, and then lets go', async () => {
@@ -115,7 +106,6 @@ describe.skipIf(missingTools !== undefined)(`a live machine (${missingTools ?? '
     watch.clear()
     await machine.plugCard(ports.external)
     expect(await watch.untilReady()).toBe(key)
-    await emptied(ports.external)
   })
 
   it('finds boxes that came up as plain USB devices, on a real USB stack', async () => {
@@ -169,21 +159,19 @@ describe.skipIf(missingTools !== undefined)(`a live machine (${missingTools ?? '
     const listed = (await machine.vm.call<DriverSnapshot>('list')).devices.map(({ key }) => key)
     expect([...present].sort()).toEqual(listed.sort())
     await tiny.stop()
-    await emptied(ports.external)
   })
 
   it('keeps every rule of the driver contract', async () => {
-    const busy = { plugged: false }
+    let hands = Promise.resolve()
     const off = machine.vm.onEvent((message) => {
       if (message.event !== 'hand') return
-      void (async () => {
-        const plug = message['hand'] === 'plug'
-        const there = (await machine.vm.sh('cat /sys/bus/pci/slots/1/adapter')) === '1'
-        if (plug && !there) await machine.plugCard(ports.external)
-        if (!plug && there) await machine.yank(ports.external)
-        busy.plugged = plug
+      // One after the other, also when both are asked for at once.
+      hands = hands.then(async () => {
+        const there = await machine.isPlugged(ports.external)
+        if (message['hand'] === 'plug' && !there) await machine.plugCard(ports.external)
+        if (message['hand'] === 'unplug' && there) await machine.yank(ports.external)
         await machine.vm.call('handDone', message['id'])
-      })()
+      })
     })
     const finished = new Promise<readonly { name: string; outcome: string; reason?: string }[]>((resolve) => {
       const end = machine.vm.onEvent((message) => {
@@ -195,40 +183,17 @@ describe.skipIf(missingTools !== undefined)(`a live machine (${missingTools ?? '
     await machine.vm.call('compliance')
     const results = await finished
     off()
+    await hands
     expect(results.filter(({ outcome }) => outcome === 'failed')).toEqual([])
     expect(results.filter(({ outcome }) => outcome === 'passed').length).toBeGreaterThan(30)
-    if ((await machine.vm.sh('cat /sys/bus/pci/slots/1/adapter')) === '1') await machine.yank(ports.external)
-    await untilListed(machine.vm, 'an empty machine', (one) => one.devices.length === 1)
-    watch.clear()
   })
 
   it(`misses, repeats and reorders nothing in ${cycles} plugs and pulls, in steady memory`, async () => {
-    const order = [ports.external, ports.internal, ports.spare1, ports.spare2]
-    let early = 0
-    for (let cycle = 0; cycle < cycles; cycle++) {
-      watch.clear()
-      const port = order[cycle % order.length] as (typeof order)[number]
-      await machine.plugCard(port, 'none')
-      const key = await watch.untilReady()
-      await machine.yank(port)
-      await watch.until('removal', ({ type }) => type === 'device-removed')
-      const told = watch.list().filter((line) => line.startsWith('device-'))
-      const arrivals = told.filter((line) => line === `device-observed ${key}`).length
-      expect(told, `cycle ${cycle}`).toEqual([
-        ...Array.from({ length: arrivals }, () => `device-observed ${key}`),
-        `device-leaving ${key}`,
-        `device-lost ${key}`,
-        `device-removed ${key}`,
-      ])
-      if (cycle === Math.floor(cycles / 4)) early = await heapUsed()
-    }
-    expect(await heapUsed()).toBeLessThan(early * 1.1)
+    const report = await runCycles(machine, watch, cycles)
+    expect(report).toMatchObject({ cycles, missed: 0, repeated: 0, reordered: 0, firstFault: undefined })
+    expect(report.heapGrowth).toBeLessThan(1.1)
     expect(watch.crashes).toEqual([])
   })
-
-  async function heapUsed(): Promise<number> {
-    return (await machine.vm.call<NodeJS.MemoryUsage>('memory')).heapUsed
-  }
 })
 
 function isBoxReady({ devices }: DriverSnapshot): boolean {

@@ -137,6 +137,7 @@ function sdkArchive(): string {
     copyDependency(require, 'koffi', home)
     copyDependency(require, 'usb', home)
     copyDependency(createRequire(join(core, 'package.json')), 'eventemitter3', home)
+    for (const file of filesBelow(home)) if (file.endsWith('.node')) copyLibraries(file, root)
     for (const file of readdirSync(guestFiles)) {
       cpSync(join(guestFiles, file), file === 'init' ? join(root, 'init') : join(root, 'app', file))
     }

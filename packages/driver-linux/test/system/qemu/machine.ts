@@ -11,18 +11,21 @@ import { Vm } from './vm.ts'
 /** The guest's root ports, by the QEMU id that devices are plugged into. */
 export const ports = {
   /** Firmware calls it the external facing port of a USB4 host. */
-  external: { id: 'external', address: '00:02.0' },
+  external: { id: 'external', address: '00:02.0', slot: 1 },
   /** The same port without that mark: what is behind it counts as built in. */
-  internal: { id: 'internal', address: '00:03.0' },
+  internal: { id: 'internal', address: '00:03.0', slot: 40 },
   /** Two more plain ones, so that a slot can rest between two cards. */
-  spare1: { id: 'spare1', address: '00:04.0' },
-  spare2: { id: 'spare2', address: '00:05.0' },
+  spare1: { id: 'spare1', address: '00:06.0', slot: 41 },
+  spare2: { id: 'spare2', address: '00:07.0', slot: 42 },
 } as const
 export type Port = (typeof ports)[keyof typeof ports]
 
-const rootPort = (id: string, slot: number, chassis: number): string =>
-  `-device pcie-root-port,id=${id},bus=pcie.0,addr=${slot},chassis=${chassis},slot=${chassis},` +
-  'bus-reserve=16,mem-reserve=256M,pref64-reserve=256M'
+/** SeaBIOS finds room for one or two large windows; the kernel hands out the rest of what a window has. */
+const roomy = 'bus-reserve=16,mem-reserve=256M,pref64-reserve=256M'
+const small = 'bus-reserve=4,mem-reserve=64M'
+
+const rootPort = ({ id, address, slot }: Port, room: string): string =>
+  `-device pcie-root-port,id=${id},bus=pcie.0,addr=${address.slice(3)},chassis=${slot},slot=${slot},${room}`
 
 export interface BootOptions {
   /** With an emulated Intel IOMMU, under which QEMU 7.2 crashes when a switch with something behind it is pulled. */
@@ -36,10 +39,10 @@ export async function bootMachine({ iommu }: BootOptions): Promise<Machine> {
     '-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off',
     iommu ? '-device intel-iommu,intremap=on,caching-mode=on' : '',
     '-device VGA,id=igpu,bus=pcie.0,addr=1',
-    rootPort(ports.external.id, 2, 1),
-    rootPort(ports.internal.id, 3, 40),
-    rootPort(ports.spare1.id, 4, 41),
-    rootPort(ports.spare2.id, 5, 42),
+    rootPort(ports.external, roomy),
+    rootPort(ports.internal, small),
+    rootPort(ports.spare1, small),
+    rootPort(ports.spare2, small),
   ]
   const vm = await Vm.boot({
     kernel: kernel.image,
@@ -137,9 +140,16 @@ export class Machine implements AsyncDisposable {
     this.#yankedAtMs.set(port.id, Date.now())
   }
 
-  /** One function vanishes without a word: the kernel keeps node and driver, configuration space reads all-ones. */
-  async deaden(id: string): Promise<void> {
-    await this.vm.qmp('qom-set', { path: `/machine/peripheral/${id}`, property: 'realized', value: false })
+  /** Whether the guest's kernel sees a card in the port's slot. */
+  async isPlugged({ slot }: Port): Promise<boolean> {
+    return (await this.vm.sh(`cat /sys/bus/pci/slots/${slot}/adapter`)) === '1'
+  }
+
+  /** Pulls whatever is plugged in anywhere, and waits until the kernel has let go of it. */
+  async empty(): Promise<void> {
+    for (const port of Object.values(ports)) if (await this.isPlugged(port)) await this.yank(port)
+    const count = "ls /sys/bus/pci/devices | grep -vc '^0000:00:' || true"
+    while ((await this.vm.sh(count)) !== '0') await sleep(200)
   }
 
   /** Injects a PCI Express error at a port: `COMP_TIME`, `-c ... RCVR`. */

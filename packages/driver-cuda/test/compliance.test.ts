@@ -1,7 +1,9 @@
 import { driverCompliance } from '@egpu/core/testing'
-import { describe, it } from 'vitest'
+import { describe, it, vi } from 'vitest'
 import { cudaDriver } from '../src/index.ts'
 import { FakeMachine } from './machine.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
 
 driverCompliance(
   { describe, it },

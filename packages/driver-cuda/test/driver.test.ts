@@ -1,9 +1,12 @@
 import { EGpuErrorCode, EGpuManager } from '@egpu/core'
 import type { DriverEvent } from '@egpu/core/driver'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { cudaDriver } from '../src/index.ts'
 import type { CudaDriver, CudaDriverOptions } from '../src/index.ts'
 import { FakeMachine } from './machine.ts'
+
+// Every driver starts a process that loads native libraries.
+vi.setConfig({ testTimeout: 60_000 })
 
 let machine: FakeMachine
 const open: CudaDriver[] = []

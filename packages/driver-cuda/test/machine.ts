@@ -62,6 +62,8 @@ export interface Victim {
   /** Everything it printed, once it has ended by itself. */
   readonly output: Promise<readonly string[]>
   readonly lines: readonly string[]
+  /** Has it end after the step it is at, and gives everything it printed. */
+  finish(): Promise<readonly string[]>
 }
 
 export interface VictimOptions {
@@ -145,7 +147,7 @@ export class FakeMachine implements Disposable {
 
   /** Resolves when it computes. */
   async start(options: VictimOptions = {}): Promise<Victim> {
-    const { gpu = 0, bytes = 2 ** 30, steps = 60, stepMs = 5, traits = [], detached = true } = options
+    const { gpu = 0, bytes = 2 ** 30, steps = 0, stepMs = 5, traits = [], detached = true } = options
     const child = spawn(this.built.victim, [gpu, bytes, steps, stepMs, ...traits].map(String), {
       detached,
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -160,11 +162,15 @@ export class FakeMachine implements Disposable {
     })
     const output = new Promise<readonly string[]>((resolve) => child.once('close', () => resolve(lines)))
     await this.until('a victim to be ready', () => lines.length > 0)
-    return { pid: child.pid as number, child, output, lines }
+    const finish = (): Promise<readonly string[]> => {
+      child.kill('SIGTERM')
+      return output
+    }
+    return { pid: child.pid as number, child, output, lines, finish }
   }
 
   /** What a victim prints when nobody disturbs it. */
-  undisturbed(steps = 60): readonly string[] {
+  undisturbed(steps: number): readonly string[] {
     return execFileSync(this.built.victim, ['0', '1024', String(steps), '0'], { encoding: 'utf8' })
       .trim()
       .split('\n')
@@ -183,7 +189,7 @@ export class FakeMachine implements Disposable {
   }
 
   async until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
-    const deadline = Date.now() + 15_000
+    const deadline = Date.now() + 60_000
     while (!(await condition())) {
       if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`)
       await new Promise((resolve) => setTimeout(resolve, 5))

@@ -1,10 +1,11 @@
 // A program with memory on a fake GPU that computes on it and prints what it gets. Its output is the same however often
 // it was moved, and is not when a single byte got lost.
-// victim <gpu> <bytes> <steps> <ms per step> [uvm|badly|mig|busy]...
+// victim <gpu> <bytes> <steps, 0 until SIGTERM> <ms per step> [uvm|badly|mig|busy]...
 #define _GNU_SOURCE
 #include "state.h"
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,12 @@
 static struct machine *machine;
 static struct process *process;
 static int slot;
+static volatile sig_atomic_t finish;
+
+static void on_term(int signal) {
+  (void)signal;
+  finish = 1;
+}
 
 // What the driver does inside the process on behalf of a controller.
 static void *serve(void *unused) {
@@ -73,11 +80,12 @@ int main(int argc, char **argv) {
   uint64_t *memory = machine->gpus[process->gpu].memory[slot];
   for (int i = 0; i < CELLS; i++) memory[i] = 0x9e3779b97f4a7c15u * (i + 1);
   machine_unlock(machine);
+  signal(SIGTERM, on_term);
   pthread_t thread;
   pthread_create(&thread, 0, serve, 0);
   printf("ready\n");
   fflush(stdout);
-  for (int step = 0; step < atoi(argv[3]); step++) {
+  for (int step = 0, steps = atoi(argv[3]); (steps ? step < steps : !finish); step++) {
     enter();
     memory = machine->gpus[process->gpu].memory[slot];
     uint64_t sum = 0;

@@ -1,0 +1,84 @@
+import type { AbortOptions } from '@egpu/core'
+import { CudaContext } from '../context.ts'
+import type { CudaOptions } from '../context.ts'
+import { readProcess } from '../processes/proc.ts'
+import type { JournalEntry } from './journal.ts'
+import { ProcessState, stepError } from './results.ts'
+import { Steps } from './steps.ts'
+import type { Member } from './steps.ts'
+
+/** What became of a process that was noted in the journal. */
+export interface Recovery {
+  readonly pid: number
+  readonly name: string
+  /**
+   * `running`: it runs again, or did all along. `parked`: it is parked as it was meant to be; resume it when you like.
+   * `ended`: there is no such process any more. `busy`: another process is at it. `held`: it could not be freed;
+   * `error` says why.
+   */
+  readonly outcome: 'running' | 'parked' | 'ended' | 'busy' | 'held'
+  readonly error?: unknown
+}
+
+/**
+ * Sets everybody to work again whom a crash of ours left locked or half parked. What is parked on purpose stays so.
+ * Asks the driver for the state of each, so it may be called at any time and any number of times.
+ */
+export async function recoverCudaProcesses(options: CudaOptions & AbortOptions = {}): Promise<readonly Recovery[]> {
+  const context = new CudaContext(options)
+  try {
+    return await recoverIn(context, () => true, options)
+  } finally {
+    await context.release()
+  }
+}
+
+export async function recoverIn(
+  context: CudaContext,
+  concerns: (entry: JournalEntry) => boolean,
+  { signal }: AbortOptions,
+): Promise<readonly Recovery[]> {
+  const { journal, cuda, procRoot, clock, stepTimeoutMs } = context
+  const entries = journal.entries().filter(concerns)
+  if (entries.length === 0) return []
+  return await cuda.use(undefined, async (host) => {
+    const steps = new Steps(host, { procRoot, clock, stepTimeoutMs })
+    const recoveries: Recovery[] = []
+    for (const entry of entries) {
+      signal?.throwIfAborted()
+      recoveries.push(await recover(context, steps, entry))
+    }
+    return recoveries
+  })
+}
+
+async function recover({ journal, procRoot }: CudaContext, steps: Steps, entry: JournalEntry): Promise<Recovery> {
+  const { pid, name, startTime } = entry
+  const member: Member = { pid, startTime, name, bytes: entry.gpus.reduce((sum, { bytes }) => sum + bytes, 0) }
+  if (readProcess(procRoot, pid)?.startTime !== startTime) {
+    journal.forget(entry)
+    return { pid, name, outcome: 'ended' }
+  }
+  if (journal.isOwned(entry)) return { pid, name, outcome: 'busy' }
+  try {
+    await steps.initialize()
+    if (entry.goal === 'parked' && (await steps.state(member)) === ProcessState.Checkpointed) {
+      return { pid, name, outcome: 'parked' }
+    }
+    journal.claim(entry)
+    await steps.settleRunning(member)
+    journal.forget(entry)
+    return { pid, name, outcome: 'running' }
+  } catch (error) {
+    if (readProcess(procRoot, pid)?.startTime !== startTime) {
+      journal.forget(entry)
+      return { pid, name, outcome: 'ended' }
+    }
+    return {
+      pid,
+      name,
+      outcome: 'held',
+      error: stepError(error, `${name} (pid ${pid}) could not be set to work again`),
+    }
+  }
+}

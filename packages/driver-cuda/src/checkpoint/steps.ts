@@ -1,0 +1,174 @@
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import type { Clock } from '@egpu/core'
+import type { NativeHost } from '../host/native-host.ts'
+import { readProcess } from '../processes/proc.ts'
+import { CudaResult, ProcessState, StepFailure, stateNamed } from './results.ts'
+import type { StepName } from './results.ts'
+
+/** A process as steps are done with it. */
+export interface Member {
+  readonly pid: number
+  readonly startTime: string
+  readonly name: string
+  /** What it holds on GPUs, as far as known. */
+  readonly bytes: number
+}
+
+/** One step that was done, and how long the driver took. */
+export interface StepTaken {
+  readonly pid: number
+  readonly step: StepName
+  readonly ms: number
+}
+
+/** A driver that moves less than this in a second is given up; the slowest link of an eGPU carries 30 times as much. */
+const slowestBytesPerSecond = 50e6
+/** A longer one fires at once. */
+const longestTimerMs = 2 ** 31 - 1
+
+export interface StepsOptions {
+  readonly procRoot: string
+  readonly clock: Clock
+  /** What a step may take beside copying, before its host is given up. */
+  readonly stepTimeoutMs: number
+}
+
+/** The driver's four calls with what it takes to trust them: the right process, and the state read back. */
+export class Steps {
+  readonly taken: StepTaken[] = []
+  readonly #host: NativeHost
+  readonly #procRoot: string
+  readonly #clock: Clock
+  readonly #stepTimeoutMs: number
+
+  constructor(host: NativeHost, { procRoot, clock, stepTimeoutMs }: StepsOptions) {
+    this.#host = host
+    this.#procRoot = procRoot
+    this.#clock = clock
+    this.#stepTimeoutMs = stepTimeoutMs
+  }
+
+  async initialize(): Promise<void> {
+    const { result } = await this.#host.call('cuda.initialize', undefined, { timeoutMs: 30_000 })
+    if (result === CudaResult.Success) return
+    throw new EGpuError(
+      EGpuErrorCode.NativeUnavailable,
+      `CUDA cannot be initialised (cuInit answered ${result}); see whether nvidia-smi works`,
+      { driver: 'cuda' },
+    )
+  }
+
+  /** Has the host set this process to work again if we die. */
+  async hold({ pid }: Member, held: boolean): Promise<void> {
+    await this.#host.call('cuda.hold', { pid, held })
+  }
+
+  async state(member: Member): Promise<ProcessState> {
+    this.assertSame(member)
+    const { result, state } = await this.#host.call('cuda.state', { pid: member.pid })
+    const named = stateNamed(state)
+    if (result !== CudaResult.Success || named === undefined) {
+      throw new StepFailure('state', member.pid, result, undefined)
+    }
+    return named
+  }
+
+  async lock(member: Member, timeoutMs: number): Promise<void> {
+    this.assertSame(member)
+    const answer = await this.#host.call(
+      'cuda.lock',
+      { pid: member.pid, timeoutMs },
+      { timeoutMs: timeoutMs + this.#stepTimeoutMs },
+    )
+    await this.#done('lock', member, answer, ProcessState.Locked)
+  }
+
+  async checkpoint(member: Member): Promise<void> {
+    this.assertSame(member)
+    const answer = await this.#host.call('cuda.checkpoint', { pid: member.pid }, { timeoutMs: this.#limitMs(member) })
+    await this.#done('checkpoint', member, answer, ProcessState.Checkpointed)
+  }
+
+  async restore(member: Member, gpuPairs: Uint8Array | undefined): Promise<void> {
+    this.assertSame(member)
+    const answer = await this.#host.call(
+      'cuda.restore',
+      { pid: member.pid, gpuPairs },
+      { timeoutMs: this.#limitMs(member) },
+    )
+    await this.#done('restore', member, answer, ProcessState.Locked)
+  }
+
+  async unlock(member: Member): Promise<void> {
+    this.assertSame(member)
+    const answer = await this.#host.call('cuda.unlock', { pid: member.pid }, { timeoutMs: this.#stepTimeoutMs })
+    await this.#done('unlock', member, answer, ProcessState.Running)
+  }
+
+  /**
+   * Whatever a process is in the middle of, it runs in the end: on the GPU it came from, or where `gpuPairs` says. A
+   * step that somebody else has begun is waited for. Throws when the driver refuses.
+   */
+  async settleRunning(member: Member, gpuPairs?: Uint8Array): Promise<void> {
+    await this.#settle(member, ProcessState.Running, async (state) => {
+      if (state === ProcessState.Checkpointed) await this.restore(member, gpuPairs)
+      else await this.unlock(member)
+    })
+  }
+
+  /** Locked or restored processes are put back into host memory. */
+  async settleParked(member: Member): Promise<void> {
+    await this.#settle(member, ProcessState.Checkpointed, async () => await this.checkpoint(member))
+  }
+
+  /** The pid is still this process and not a later one. Throws `EGPU_PROCESS_NOT_FOUND`. */
+  assertSame({ pid, startTime, name }: Member): void {
+    if (readProcess(this.#procRoot, pid)?.startTime === startTime) return
+    throw new EGpuError(
+      EGpuErrorCode.ProcessNotFound,
+      `process ${pid} (${name}) has ended; nothing is left to do for it`,
+      {
+        driver: 'cuda',
+      },
+    )
+  }
+
+  async #settle(member: Member, wanted: ProcessState, act: (state: ProcessState) => Promise<void>): Promise<void> {
+    const deadline = this.#clock.now() + this.#limitMs(member)
+    for (;;) {
+      const state = await this.state(member)
+      if (state === wanted) return
+      if (state === ProcessState.Failed) throw new StepFailure('state', member.pid, CudaResult.Success, state)
+      if (state === ProcessState.Locked || state === ProcessState.Checkpointed) {
+        try {
+          await act(state)
+          continue
+        } catch (error) {
+          // Somebody's step is still under way in the process itself; it ends on its own.
+          const waits = error instanceof StepFailure && error.result === CudaResult.IllegalState
+          if (!waits || this.#clock.now() > deadline) throw error
+        }
+      } else if (this.#clock.now() > deadline) throw new StepFailure('state', member.pid, CudaResult.NotReady, state)
+      await this.#clock.sleep(50)
+    }
+  }
+
+  /** What the driver answered is one thing, what state the process is in another; both have to be right. */
+  async #done(
+    step: StepName,
+    member: Member,
+    { result, ms }: { readonly result: number; readonly ms: number },
+    wanted: ProcessState,
+  ): Promise<void> {
+    const state = await this.state(member).catch((error: unknown) => {
+      if (result === CudaResult.Success) throw error
+    })
+    if (result !== CudaResult.Success || state !== wanted)
+      throw new StepFailure(step, member.pid, result, state ?? undefined)
+    this.taken.push({ pid: member.pid, step, ms })
+  }
+
+  #limitMs({ bytes }: Member): number {
+    return Math.min(longestTimerMs, Math.ceil(this.#stepTimeoutMs + (bytes / slowestBytesPerSecond) * 1_000))
+  }
+}

@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs'
+
+/** A process as /proc shows it. */
+export interface ProcessFacts {
+  readonly pid: number
+  /** Clock ticks since boot; with the pid it names one process and no later one. */
+  readonly startTime: string
+  readonly parentPid: number
+  readonly processGroup: number
+  readonly uid: number | undefined
+  readonly name: string
+  /** Empty for a process that hides it. */
+  readonly command: readonly string[]
+}
+
+/** `undefined` when there is no such process, or when it has ended and nobody has taken note yet. */
+export function readProcess(procRoot: string, pid: number): ProcessFacts | undefined {
+  const stat = readText(`${procRoot}/${pid}/stat`)
+  if (stat === undefined) return undefined
+  // Field 2 is the name in parentheses, and may hold blanks and parentheses itself (proc_pid_stat(5)).
+  const end = stat.lastIndexOf(')')
+  const fields = stat.slice(end + 2).split(' ')
+  const [state, parent, group] = fields
+  if (state === 'Z' || state === 'X') return undefined
+  const uid = /^Uid:\s+\d+\s+(\d+)/m.exec(readText(`${procRoot}/${pid}/status`) ?? '')?.[1]
+  return {
+    pid,
+    startTime: fields[19] ?? '',
+    parentPid: Number(parent),
+    processGroup: Number(group),
+    uid: uid === undefined ? undefined : Number(uid),
+    name: stat.slice(stat.indexOf('(') + 1, end),
+    command: (readText(`${procRoot}/${pid}/cmdline`) ?? '').split('\0').filter((part) => part !== ''),
+  }
+}
+
+/** It has ended and its parent has not taken note yet; NVML may go on listing it for a moment. */
+export function isZombie(procRoot: string, pid: number): boolean {
+  return /\) [ZX] /.test(readText(`${procRoot}/${pid}/stat`) ?? '')
+}
+
+/** Resident memory of a process, in bytes. */
+export function residentBytes(procRoot: string, pid: number): number | undefined {
+  const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(readText(`${procRoot}/${pid}/status`) ?? '')?.[1]
+  return kilobytes === undefined ? undefined : Number(kilobytes) * 1024
+}
+
+/** The ELF machine of the program (e_machine), such as 62 for x86-64; `undefined` when it may not be read. */
+export function elfMachine(procRoot: string, pid: number): number | undefined {
+  try {
+    const header = readFileSync(`${procRoot}/${pid}/exe`).subarray(0, 20)
+    return header.readUInt32BE(0) === 0x7f454c46 ? header.readUInt16LE(18) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Login name of a user id, from the system's own list. */
+export function userName(uid: number | undefined): string | undefined {
+  if (uid === undefined) return undefined
+  const line = (readText('/etc/passwd') ?? '').split('\n').find((one) => one.split(':')[2] === String(uid))
+  return line?.split(':')[0] ?? String(uid)
+}
+
+export function bootId(procRoot: string): string {
+  return readText(`${procRoot}/sys/kernel/random/boot_id`)?.trim() ?? ''
+}
+
+export function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}

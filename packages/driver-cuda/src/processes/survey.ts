@@ -1,0 +1,127 @@
+import type { AbortOptions } from '@egpu/core'
+import { readBoundGpus } from '../bound-gpus.ts'
+import { CudaResult, stateNamed } from '../checkpoint/results.ts'
+import type { ProcessState } from '../checkpoint/results.ts'
+import type { CudaContext } from '../context.ts'
+import type { RawProcess } from '../host/protocol.ts'
+import type { SeenGpu } from '../nvml/observe.ts'
+import { whyNotCheckpointable } from './checkpointable.ts'
+import type { NotCheckpointable } from './checkpointable.ts'
+import { groupsOf } from './groups.ts'
+import { elfMachine, isZombie, readProcess, userName } from './proc.ts'
+import type { ProcessFacts } from './proc.ts'
+
+/** What is known of one CUDA process at one moment. */
+export interface CudaProcessFacts {
+  readonly pid: number
+  /** Clock ticks since boot: with the pid it names this process and no later one. */
+  readonly startTime: string
+  readonly name: string
+  /** Empty when it cannot be read. */
+  readonly command: readonly string[]
+  readonly user: string | undefined
+  readonly parentPid: number | undefined
+  /** What it holds on each GPU; for a parked process, what it held. `bytes` is `undefined` where NVML does not say. */
+  readonly memory: readonly { readonly uuid: string; readonly bytes: number | undefined }[]
+  /** As the driver says; `undefined` when it could not be asked without waking a GPU. */
+  readonly state: ProcessState | undefined
+  readonly checkpointable:
+    | { readonly possible: true }
+    | { readonly possible: false; readonly reasons: readonly NotCheckpointable[] }
+  /** Pids of all CUDA processes that are parked and moved together, itself among them. */
+  readonly group: readonly number[]
+}
+
+export interface Survey {
+  readonly gpus: ReadonlyMap<string, SeenGpu>
+  readonly driverVersion: string | undefined
+  /** `13000` for CUDA 13.0. */
+  readonly cudaVersion: number | undefined
+  readonly processes: readonly CudaProcessFacts[]
+}
+
+/** Everybody who computes on a GPU, and everybody who is parked. */
+export async function survey(context: CudaContext, { signal }: AbortOptions): Promise<Survey> {
+  const { gpus, driverVersion } = await context.gpus.look({ signal })
+  const holdings =
+    gpus.size === 0 ? [] : await context.gpus.use((host) => host.call('nvml.processes', undefined, { signal }))
+  const computing = holdings.filter(({ kind }) => kind !== 'graphics')
+  const noted = context.journal
+    .entries()
+    .filter(({ pid, startTime }) => readProcess(context.procRoot, pid)?.startTime === startTime)
+  const pids = [...new Set([...computing, ...noted].map(({ pid }) => pid))]
+    .filter((pid) => !isZombie(context.procRoot, pid))
+    .sort((a, b) => a - b)
+  const { version, canCheckpoint, states } = await askDriver(context, pids, signal)
+  const facts = new Map(pids.map((pid) => [pid, readProcess(context.procRoot, pid)]))
+  const groups = groupsOf(pids, (pid) => readProcess(context.procRoot, pid))
+  const processes = pids.map((pid): CudaProcessFacts => {
+    const own = computing.filter((holding) => holding.pid === pid)
+    const entry = noted.find((one) => one.pid === pid)
+    const memory = own.length > 0 ? memoryOf(own, (busId) => context.gpus.uuidOf(busId)) : (entry?.gpus ?? [])
+    const reasons = whyNotCheckpointable({
+      driverVersion,
+      canCheckpoint,
+      facts: facts.get(pid),
+      elfMachine: elfMachine(context.procRoot, pid),
+      architecture: process.arch,
+      uid: process.geteuid?.(),
+      isOnInstance: own.some(({ gpuInstance }) => gpuInstance !== undefined),
+      isMpsClient: own.some(({ kind }) => kind === 'mps'),
+      hasFailed: states.get(pid) === 'failed',
+    })
+    return {
+      ...described(pid, facts.get(pid)),
+      memory,
+      state: states.get(pid),
+      checkpointable: reasons.length === 0 ? { possible: true } : { possible: false, reasons },
+      group: groups.get(pid) ?? [pid],
+    }
+  })
+  return { gpus, driverVersion, cudaVersion: version, processes }
+}
+
+/** Initialising CUDA wakes every GPU, so a machine with one asleep is not asked for states. */
+async function askDriver(
+  context: CudaContext,
+  pids: readonly number[],
+  signal: AbortSignal | undefined,
+): Promise<{ version: number | undefined; canCheckpoint: boolean; states: ReadonlyMap<number, ProcessState> }> {
+  const states = new Map<number, ProcessState>()
+  const mayInitialize = readBoundGpus(context.sysfsRoot)?.some(({ isSuspended }) => isSuspended) !== true
+  return await context.cuda.use(undefined, async (host) => {
+    const { version, canCheckpoint } = await host.call('cuda.version', undefined, { signal })
+    if (!canCheckpoint || pids.length === 0 || !mayInitialize) return { version, canCheckpoint, states }
+    const { result } = await host.call('cuda.initialize', undefined, { signal, timeoutMs: 30_000 })
+    if (result !== CudaResult.Success) return { version, canCheckpoint, states }
+    for (const pid of pids) {
+      const answer = await host.call('cuda.state', { pid }, { signal })
+      const state = stateNamed(answer.state)
+      if (answer.result === CudaResult.Success && state !== undefined) states.set(pid, state)
+    }
+    return { version, canCheckpoint, states }
+  })
+}
+
+function described(
+  pid: number,
+  facts: ProcessFacts | undefined,
+): Pick<CudaProcessFacts, 'pid' | 'startTime' | 'name' | 'command' | 'user' | 'parentPid'> {
+  if (facts === undefined) {
+    return { pid, startTime: '', name: 'hidden', command: [], user: undefined, parentPid: undefined }
+  }
+  const { startTime, name, command, uid, parentPid } = facts
+  return { pid, startTime, name, command, user: userName(uid), parentPid }
+}
+
+function memoryOf(
+  holdings: readonly RawProcess[],
+  uuidOf: (busId: string) => string | undefined,
+): { uuid: string; bytes: number | undefined }[] {
+  const memory = new Map<string, number | undefined>()
+  for (const { busId, bytes } of holdings) {
+    const uuid = uuidOf(busId)
+    if (uuid !== undefined) memory.set(uuid, bytes === undefined ? memory.get(uuid) : (memory.get(uuid) ?? 0) + bytes)
+  }
+  return [...memory].map(([uuid, bytes]) => ({ uuid, bytes }))
+}

@@ -1,0 +1,50 @@
+import { spawn } from 'node:child_process'
+import type { SpawnOptions } from 'node:child_process'
+import type { AbortOptions } from '@egpu/core'
+
+export interface RunOptions extends AbortOptions {
+  readonly environment?: Readonly<Record<string, string>> | undefined
+  /** As `child_process.spawn` takes it; the terminal's by default. */
+  readonly stdio?: SpawnOptions['stdio']
+  /** Called once it runs. */
+  readonly onStart?: ((pid: number) => void) | undefined
+}
+
+/** How a program ended: its exit code, or the signal that ended it. */
+export type RunResult = { readonly exitCode: number } | { readonly endedBy: NodeJS.Signals }
+
+/**
+ * What keeps memory shared between processes out of the way, which no driver can checkpoint: NCCL and CUDA IPC then
+ * copy through host memory. https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
+ */
+const movable: Readonly<Record<string, string>> = { NCCL_P2P_DISABLE: '1', NCCL_NVLS_ENABLE: '0' }
+
+/**
+ * Starts a program so that it can be parked and moved: as a process group of its own, which is what belongs together,
+ * as our child, which lets this user checkpoint it also where ptrace is restricted, and with NCCL told to do without
+ * shared GPU memory. Aborting `signal` asks it to end (SIGTERM). Rejects when it cannot be started.
+ */
+export function runMovable(command: string, args: readonly string[], options: RunOptions = {}): Promise<RunResult> {
+  const { signal, stdio = 'inherit', environment = {}, onStart } = options
+  signal?.throwIfAborted()
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, {
+      detached: true,
+      env: { ...movable, ...process.env, ...environment },
+      stdio,
+    })
+    const end = (): void => void child.kill('SIGTERM')
+    signal?.addEventListener('abort', end, { once: true })
+    child.once('spawn', () => {
+      if (child.pid !== undefined) onStart?.(child.pid)
+    })
+    child.once('error', (error) => {
+      signal?.removeEventListener('abort', end)
+      reject(error)
+    })
+    child.once('close', (code, endedBy) => {
+      signal?.removeEventListener('abort', end)
+      resolve(endedBy === null ? { exitCode: code ?? 1 } : { endedBy })
+    })
+  })
+}

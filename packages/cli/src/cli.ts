@@ -60,6 +60,8 @@ function program(terminal: Terminal, signal: AbortSignal): Command {
   const json = (): Option => new Option('--json', 'print JSON')
   const sysfsRoot = (): Option =>
     new Option('--sysfs-root <dir>', 'read a recorded machine from this directory instead of /sys')
+  const from = (): Option =>
+    new Option('--from <file>', "read a Mac's `ioreg -a -l` dump instead of this machine").conflicts('sysfsRoot')
 
   const yes = (): Option => new Option('--yes', 'change the system; without it the plan is shown')
 
@@ -68,6 +70,7 @@ function program(terminal: Terminal, signal: AbortSignal): Command {
     .description('list every GPU with its verdict, the enclosures, and what is wrong')
     .addOption(json())
     .addOption(sysfsRoot())
+    .addOption(from())
     .action((options: Parameters<typeof list>[0]) => list(options, terminal))
 
   egpu
@@ -82,6 +85,7 @@ function program(terminal: Terminal, signal: AbortSignal): Command {
     .description('say what is connected, what works, and what to do about the rest')
     .addOption(json())
     .addOption(sysfsRoot())
+    .addOption(from())
     .action((options: Parameters<typeof doctor>[0]) => doctor(options, terminal))
 
   egpu

@@ -1,5 +1,10 @@
-import { describe, expect, it } from 'vitest'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { buildMachine, machineNamed } from '../../driver-linux/test/machines/index.ts'
+import { cases } from '../../driver-macos/test/cases.ts'
+import { toPlist } from '../../driver-macos/test/registry-tree.ts'
 import { runCli } from '../src/cli.ts'
 import { recordingTerminal } from './recording-terminal.ts'
 
@@ -55,6 +60,27 @@ describe('egpu list', () => {
     )
     expect(breakable.length).toBeGreaterThan(10)
     expect(breakable.filter(({ length }) => length > columns)).toEqual([])
+  })
+
+  it("reads a Mac's dump on any system", async () => {
+    const mac = cases.find(({ name }) => name.startsWith('M5 Max, Core X V2'))
+    const directory = mkdtempSync(join(tmpdir(), 'egpu-dump-'))
+    onTestFinished(() => rmSync(directory, { recursive: true }))
+    const file = join(directory, 'ioreg.plist')
+    writeFileSync(file, toPlist((mac as (typeof cases)[number]).tree()))
+    const terminal = recordingTerminal()
+    expect(await runCli(['list', '--from', file], terminal)).toBe(0)
+    expect(terminal.out.join('\n')).toMatch(/1 external[\s\S]*thunderbolt[\s\S]*Core X V2/i)
+  })
+
+  it.each(['{}', '<plist', ''])('says that %j is no dump', async (content) => {
+    const directory = mkdtempSync(join(tmpdir(), 'egpu-dump-'))
+    onTestFinished(() => rmSync(directory, { recursive: true }))
+    const file = join(directory, 'broken.plist')
+    writeFileSync(file, content)
+    const terminal = recordingTerminal()
+    expect(await runCli(['doctor', '--from', file], terminal)).toBe(1)
+    expect(terminal.notes.join('\n')).toMatch(/EGPU_/)
   })
 
   it('says which directory is no recorded machine', async () => {

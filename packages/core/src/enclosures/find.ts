@@ -85,10 +85,14 @@ function sameVendor(model: EnclosureModel, traits: EnclosureTraits): boolean | u
 
 function nameSimilarity(model: EnclosureModel, traits: EnclosureTraits): number {
   const seen = modelWords(model, traits.name)
-  if (seen.length === 0) return 0
+  if (seen.words.length === 0) return 0
   const known = [model.name, ...(model.aliases ?? [])].map((name) => modelWords(model, name))
-  if (known.some((name) => sameWords(name, seen))) return 0.9
-  return known.some((name) => contains(seen, name) || contains(name, seen)) ? 0.6 : 0
+  if (known.some(({ words }) => sameWords(words, seen.words))) return 0.9
+  const alike = known.some(
+    ({ words, isTelling }) =>
+      isTelling && seen.isTelling && (contains(seen.words, words) || contains(words, seen.words)),
+  )
+  return alike ? 0.6 : 0
 }
 
 /** Words that makers add or leave out at will. */
@@ -109,12 +113,19 @@ const filler: ReadonlySet<string> = new Set([
   'unsupported',
 ])
 
-/** What is left of a name without its vendor and fillers, unless nothing would be left. */
-function modelWords(model: EnclosureModel, name: string | undefined): readonly string[] {
+/**
+ * What is left of a name without its vendor and fillers. A bare number tells nothing (a "Thunderbolt 3 Dock" is no
+ * "Thunderbolt 3 Graphics Dock"), so such a name is kept whole and has to be met whole.
+ */
+function modelWords(
+  model: EnclosureModel,
+  name: string | undefined,
+): { readonly words: readonly string[]; readonly isTelling: boolean } {
   const all = words(name)
   const vendor = new Set(words(model.vendor))
   const telling = all.filter((word) => !filler.has(word) && !vendor.has(word))
-  return telling.length > 0 ? telling : all
+  const isTelling = telling.some((word) => !/^\d+$/.test(word))
+  return { words: isTelling ? telling : all, isTelling }
 }
 
 /** Lower-case letters and digits, cut where they meet: `RTX5090` and `RTX 5090` are the same. */

@@ -76,4 +76,16 @@ describe('findEnclosureModels', () => {
     expect(() => findEnclosureModels({ thunderboltVendorId: id })).toThrow(TypeError)
     expect(() => findEnclosureModels({ thunderboltDeviceId: id })).toThrow(TypeError)
   })
+
+  it.each([
+    ['Thunderbolt 3 Dock', undefined],
+    ['Thunderbolt 3 Dock', 'Lenovo'],
+    ['ThinkPad Thunderbolt 3 Dock', 'Lenovo'],
+    ['Thunderbolt 4 Dock', 'Dell'],
+    ['Dock 3', undefined],
+    ['USB4 Hub 2', undefined],
+  ])('does not take the plain dock %s of %s for a graphics dock', (name, vendorName) => {
+    const likely = findEnclosureModels({ name, vendorName }).filter(({ confidence }) => confidence > 0.2)
+    expect(likely).toEqual([])
+  })
 })

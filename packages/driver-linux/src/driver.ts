@@ -72,7 +72,7 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
   const clock = options.clock ?? systemClock
   const usb = new UsbFallbacks(sysfsRoot, options.listUsb ?? (isThisMachine ? listUsb : async () => []))
   const queues = new Set<EventQueue<DriverEvent>>()
-  const removalListeners = new Set<(key: string) => void>()
+  const removalListeners = new Set<(key: string, expected: boolean) => void>()
   /** What running watches know to be dead, which no reading shows. */
   const dead = new Map<string, string>()
   let eventSource: EventSourceStatus | undefined
@@ -97,7 +97,9 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
     procRoot,
     survey,
     execute: options.execute,
-    onRemoval: (key: string) => removalListeners.forEach((listener) => listener(key)),
+    onRemoval: (key: string, expected: boolean) => {
+      for (const listener of removalListeners) listener(key, expected)
+    },
   }
 
   const close = (): Promise<void> => {

@@ -27,8 +27,8 @@ export interface RemovalContext {
   /** Without one nobody can be seen to hold anything, and nothing is run. */
   readonly procRoot?: string | undefined
   survey(options: AbortOptions): Promise<Survey>
-  /** Told before the first step of a run. */
-  onRemoval?(key: string): void
+  /** Told before the first step of a run, and again when it has failed. */
+  onRemoval?(key: string, expected: boolean): void
   readonly execute?: Execute | undefined
 }
 
@@ -48,16 +48,23 @@ export function linuxSafeRemoval(context: RemovalContext): SafeRemovalCapability
         return { done: false, failedStep: undefined, reason, undone: [], holders: now.holders }
       }
       const addresses = now.moves.flatMap(({ step }) => (step.id.startsWith('remove-') ? [step.id.slice(7)] : []))
-      context.onRemoval?.(shown.key)
-      return runMoves(now.moves, {
-        ...options,
-        execute,
-        verify: () => {
-          const left = addresses.filter((address) => existsSync(join(context.sysfsRoot, 'bus/pci/devices', address)))
-          return left.length === 0 ? undefined : `still on the bus: ${left.join(', ')}`
-        },
-        holders: () => now.holders,
-      })
+      context.onRemoval?.(shown.key, true)
+      let done = false
+      try {
+        const outcome = await runMoves(now.moves, {
+          ...options,
+          execute,
+          verify: () => {
+            const left = addresses.filter((address) => existsSync(join(context.sysfsRoot, 'bus/pci/devices', address)))
+            return left.length === 0 ? undefined : `still on the bus: ${left.join(', ')}`
+          },
+          holders: () => now.holders,
+        })
+        done = outcome.done
+        return outcome
+      } finally {
+        if (!done) context.onRemoval?.(shown.key, false)
+      }
     },
   }
 }

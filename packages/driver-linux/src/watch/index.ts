@@ -23,7 +23,7 @@ export interface LinuxWatchContext {
   readonly eventSource?: OpenUeventSource | undefined
   /** Told whenever a watch begins to use a source. */
   onSource?(status: EventSourceStatus): void
-  onRemoval?(listener: (key: string) => void): () => void
+  onRemoval?(listener: (key: string, expected: boolean) => void): () => void
   /** Told of every event before anybody reads it. */
   onEvent?(event: DriverEvent): void
   /** The watch is over, however it ended. */

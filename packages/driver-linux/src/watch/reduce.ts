@@ -27,7 +27,7 @@ function react(state: WatchState, message: WatchMessage, atMs: number): Step {
     case 'absent':
       return slotEmpty(state, message.keys, atMs)
     case 'removal-expected':
-      return { state: { ...state, expected: new Set([...state.expected, message.key]) }, effects: [] }
+      return { state: { ...state, expected: expect(state.expected, message.key, message.expected) }, effects: [] }
     case 'resync':
       return { state: wantResync(state, message.reason, atMs, 0), effects: [] }
     case 'time':
@@ -75,6 +75,11 @@ function onUevent(before: WatchState, event: Uevent, atMs: number): Step {
     case 'wedged':
       return markWedged(wantLook(state, atMs), sign.devpath, sign.reason)
   }
+}
+
+function expect(before: ReadonlySet<string>, key: string, expected: boolean): ReadonlySet<string> {
+  const others = [...before].filter((other) => other !== key)
+  return new Set(expected ? [...others, key] : others)
 }
 
 function arrived(state: WatchState, what: string | undefined): WatchState {

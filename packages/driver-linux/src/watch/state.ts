@@ -27,8 +27,8 @@ export type WatchMessage =
   | { readonly type: 'looked'; readonly view: View }
   /** The slot above these devices is empty. */
   | { readonly type: 'absent'; readonly keys: readonly string[] }
-  /** A safe removal of this device is being run, so that its going is no surprise. */
-  | { readonly type: 'removal-expected'; readonly key: string }
+  /** A safe removal of this device begins, so that its going is no surprise, or has failed. */
+  | { readonly type: 'removal-expected'; readonly key: string; readonly expected: boolean }
   | { readonly type: 'resync'; readonly reason: ResyncReason }
   /** Nothing but time passed. */
   | { readonly type: 'time' }

@@ -33,8 +33,8 @@ export interface WatchContext {
   onEvent?(event: DriverEvent): void
   /** The watch is over, however it ended. */
   onEnd?(): void
-  /** Calls back when a safe removal of a device begins; returns how to unsubscribe. */
-  onRemoval?(listener: (key: string) => void): () => void
+  /** Calls back when a safe removal of a device begins and when it has failed; returns how to unsubscribe. */
+  onRemoval?(listener: (key: string, expected: boolean) => void): () => void
   /** Between two looks at everything that no event asked for. */
   readonly safetyRescanMs?: number | undefined
   readonly times?: Partial<WatchTimes> | undefined
@@ -93,7 +93,9 @@ class Watch {
 
   async run(): Promise<void> {
     const { signal } = this.#ended
-    const forget = this.#context.onRemoval?.((key) => this.#handle({ type: 'removal-expected', key }))
+    const forget = this.#context.onRemoval?.((key, expected) => {
+      this.#handle({ type: 'removal-expected', key, expected })
+    })
     try {
       await this.#open(this.#context.sources)
       this.#handle({ type: 'resync', reason: 'started' })

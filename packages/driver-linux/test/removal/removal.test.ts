@@ -127,12 +127,15 @@ describe('running it', () => {
     const { machine } = await aorus()
     using _ = machine
     const told: string[] = []
-    const removal = linuxSafeRemoval({ ...context(machine), onRemoval: (key) => told.push(`expect ${key}`) })
+    const removal = linuxSafeRemoval({
+      ...context(machine),
+      onRemoval: (key, expected) => told.push(`expect ${key} ${expected}`),
+    })
     const outcome = await removal.run(await removal.plan(aorusKey), {
       onStep: ({ id }, status) => told.push(`${id} ${status}`),
     })
     expect(outcome).toEqual({ done: true })
-    expect(told.slice(0, 3)).toEqual([`expect ${aorusKey}`, 'unload-driver started', 'unload-driver done'])
+    expect(told.slice(0, 3)).toEqual([`expect ${aorusKey} true`, 'unload-driver started', 'unload-driver done'])
     expect(machine.done).toEqual([
       'modprobe -r nvidia_drm nvidia_modeset nvidia_uvm nvidia',
       `1 > /bus/pci/devices/${sound}/remove`,
@@ -162,8 +165,10 @@ describe('running it', () => {
     const { machine } = await aorus()
     using _ = machine
     machine.broken.set(`/bus/pci/devices/${gpu}/remove`, 'Device or resource busy')
-    const removal = linuxSafeRemoval(context(machine))
+    const expected: boolean[] = []
+    const removal = linuxSafeRemoval({ ...context(machine), onRemoval: (_key, is) => expected.push(is) })
     const outcome = await removal.run(await removal.plan(aorusKey))
+    expect(expected).toEqual([true, false])
     expect(outcome).toEqual({
       done: false,
       failedStep: `remove-${gpu}`,

@@ -330,13 +330,22 @@ describe('announced departures', () => {
   it('a safe removal is graceful without a box, too, and only once', () => {
     const machine = { devices: [[gpu({ key: 'x', enclosureId: undefined }), gpuPath] as const] }
     const replay = new Replay(machine)
-    replay.send({ type: 'removal-expected', key: 'x' })
+    replay.send({ type: 'removal-expected', key: 'x', expected: true })
     replay.machine = {}
     replay.uevent(pci('remove'))
     expect(replay.taken().at(-1)).toMatchObject({ type: 'device-removed', graceful: true })
     replay.machine = machine
     replay.uevent(pci('add'))
     replay.pass(100)
+    replay.machine = {}
+    replay.uevent(pci('remove'))
+    expect(replay.taken().at(-1)).toMatchObject({ type: 'device-removed', graceful: false })
+  })
+
+  it('a safe removal that failed leaves a later departure a surprise', () => {
+    const replay = new Replay({ devices: [[gpu({ key: 'x', enclosureId: undefined }), gpuPath]] })
+    replay.send({ type: 'removal-expected', key: 'x', expected: true })
+    replay.send({ type: 'removal-expected', key: 'x', expected: false })
     replay.machine = {}
     replay.uevent(pci('remove'))
     expect(replay.taken().at(-1)).toMatchObject({ type: 'device-removed', graceful: false })

@@ -16,8 +16,13 @@ export interface MigrationConfig {
   readonly preferCpuFallback?: boolean | undefined
   /** Where checkpoints go. Default `memoryStore()`. The migrator closes only a store it made itself. */
   readonly store?: CheckpointStore | undefined
-  /** Time between two checkpoints of a workload. Default 1,000. */
+  /**
+   * Time between two checkpoints of a workload. By default it follows from what its checkpoints cost and how often its
+   * device is lost, within `checkpointOverhead`.
+   */
   readonly checkpointIntervalMs?: number | undefined
+  /** Share of the time that checkpoints may cost a workload. Default 0.035. Of no effect with a fixed interval. */
+  readonly checkpointOverhead?: number | undefined
   /** Which checkpoints of a workload stay, by number, age and size. Default: the newest 2, which always stay. */
   readonly keep?: Partial<Retention> | undefined
   /**
@@ -34,7 +39,8 @@ export interface ResolvedConfig {
   readonly maxConcurrentMigrations: number
   readonly migrationTimeoutMs: number
   readonly preferCpuFallback: boolean
-  readonly checkpointIntervalMs: number
+  readonly checkpointIntervalMs: number | undefined
+  readonly checkpointOverhead: number
   readonly failBackAfterMs: number
 }
 
@@ -48,7 +54,11 @@ export function resolveConfig(config: MigrationConfig): ResolvedConfig {
     maxConcurrentMigrations: wholeFrom1('maxConcurrentMigrations', config.maxConcurrentMigrations ?? 4),
     migrationTimeoutMs: positive('migrationTimeoutMs', config.migrationTimeoutMs ?? 30_000),
     preferCpuFallback: config.preferCpuFallback ?? false,
-    checkpointIntervalMs: positive('checkpointIntervalMs', config.checkpointIntervalMs ?? 1_000),
+    checkpointIntervalMs:
+      config.checkpointIntervalMs === undefined
+        ? undefined
+        : positive('checkpointIntervalMs', config.checkpointIntervalMs),
+    checkpointOverhead: share('checkpointOverhead', config.checkpointOverhead ?? 0.035),
     failBackAfterMs: notNegative('failBackAfterMs', config.failBackAfterMs ?? 5_000),
   }
 }
@@ -56,6 +66,11 @@ export function resolveConfig(config: MigrationConfig): ResolvedConfig {
 function wholeFrom1(name: string, value: number): number {
   if (Number.isSafeInteger(value) && value >= 1) return value
   throw new TypeError(`${name} must be a whole number from 1 up, not ${value}`)
+}
+
+function share(name: string, value: number): number {
+  if (typeof value === 'number' && value > 0 && value <= 1) return value
+  throw new TypeError(`${name} must be more than 0 and at most 1, not ${value}`)
 }
 
 function positive(name: string, value: number): number {

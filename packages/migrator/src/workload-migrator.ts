@@ -26,6 +26,8 @@ export class WorkloadMigrator implements AsyncDisposable {
   readonly checkpoints: CheckpointManager
   readonly #context: RunContext
   readonly #runs = new Map<string, RunningWorkload>()
+  /** Runs that have finished and whose checkpoints are being removed. */
+  readonly #ending = new Map<string, Promise<void>>()
   readonly #departing = new Map<string, number>()
   readonly #unsubscribe: readonly (() => void)[]
   readonly #ownsStore: boolean
@@ -45,7 +47,7 @@ export class WorkloadMigrator implements AsyncDisposable {
       checkpoints: this.checkpoints,
       directory: new TargetDirectory(manager),
       occupancy: new Occupancy(),
-      stability: new Stability(resolved.failBackAfterMs),
+      stability: new Stability(resolved.failBackAfterMs, clock.now()),
       slots: new Slots(resolved.maxConcurrentMigrations),
       cpu: cpu === undefined ? undefined : { target: cpu().target, open: () => cpu() },
       departing: this.#departing,
@@ -73,12 +75,16 @@ export class WorkloadMigrator implements AsyncDisposable {
     if (this.#closing !== undefined) throw new EGpuError(EGpuErrorCode.Closed, 'this migrator was closed')
     const { id } = workload
     if (this.#runs.has(id)) throw new TypeError(`a workload with the id '${id}' is running already`)
-    const run = new RunningWorkload(this.#context, workload, options)
+    const run = new RunningWorkload(this.#context, workload, options, this.#ending.get(id))
     this.#runs.set(id, run)
-    const forget = (): void => {
+    const end = (): void => {
       this.#runs.delete(id)
+      this.#ending.set(id, run.over)
+      void run.over.then(() => {
+        if (this.#ending.get(id) === run.over) this.#ending.delete(id)
+      })
     }
-    run.finished.then(forget, forget)
+    run.finished.then(end, end)
     return run
   }
 
@@ -101,6 +107,7 @@ export class WorkloadMigrator implements AsyncDisposable {
 
   async #close(): Promise<void> {
     await Promise.all([...this.#runs.values()].map((run) => run.close()))
+    await Promise.all(this.#ending.values())
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
     if (this.#ownsStore) await this.checkpoints.close()
   }

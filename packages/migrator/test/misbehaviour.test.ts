@@ -292,7 +292,21 @@ describe('a run', () => {
     expect(again.progress).toBeGreaterThanOrEqual(240)
     await machine.until(second.finished)
     expect(again.result).toBe(reference)
+    await machine.until(migrator.close())
     expect(await store.list('mixer')).toEqual([])
+  })
+
+  it('of finished work leaves its checkpoints where they are to be kept, and the next of the same id waits for their end where not', async () => {
+    const store = memoryStore()
+    await using machine = await bench({ store })
+    const { clock, migrator } = machine
+    await machine.until(migrator.run(new Mixer({ clock }), { keepCheckpoints: true }).finished)
+    await clock.advance(10)
+    expect(await store.list('mixer')).toHaveLength(2)
+    await machine.until(migrator.run(new Mixer({ clock })).finished)
+    const third = new Mixer({ clock })
+    await machine.until(migrator.run(third).started)
+    expect(third.calls[0]).toBe('restore afresh on A')
   })
 
   it('ends with the reason of its signal', async () => {

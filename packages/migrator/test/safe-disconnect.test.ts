@@ -109,6 +109,6 @@ describe('safeDisconnect', () => {
     await machine.until(run.finished)
     expect(mixer.result).toBe(reference)
     expect(run.state).toBe(RunState.Finished)
-    expect(mixer.mostWorking).toBe(1)
+    expect(mixer.doubleOwners).toBe(0)
   })
 })

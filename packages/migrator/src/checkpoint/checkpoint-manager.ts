@@ -109,9 +109,10 @@ export class CheckpointManager implements AsyncDisposable {
     }
   }
 
-  /** Removes all checkpoints of a workload. */
+  /** Removes all checkpoints of a workload, the newest last: interrupted, it leaves what is worth most. */
   async forget(workloadId: string, options?: AbortOptions): Promise<void> {
-    for (const { generation } of await this.store.list(workloadId, options)) {
+    const records = await this.store.list(workloadId, options)
+    for (const { generation } of [...records].reverse()) {
       await this.store.remove(workloadId, generation, options)
     }
   }

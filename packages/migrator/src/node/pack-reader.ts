@@ -5,8 +5,11 @@ import type { ChunkRef, ManifestPart } from './manifest.ts'
 import { hasCode } from './store-fs.ts'
 import type { StoreFile, StoreFs } from './store-fs.ts'
 
-/** Chunks that are read ahead of the one being checked. */
-const readAhead = 3
+/** Neighbouring chunks are read together up to this many bytes: each call costs a trip to the thread pool. */
+const runBytes = 2 ** 22
+
+/** Runs that are read ahead of the one being checked. */
+const readAhead = 2
 
 export interface ReadPartOptions {
   readonly signal?: AbortSignal | undefined
@@ -23,32 +26,38 @@ export async function* readPart(
 ): AsyncGenerator<Uint8Array> {
   const packs = new Map<string, Promise<StoreFile>>()
   const pending: Promise<Uint8Array>[] = []
-  const read = async (chunk: ChunkRef): Promise<Uint8Array> => {
-    let opening = packs.get(chunk.pack)
-    if (opening === undefined) packs.set(chunk.pack, (opening = openPack(fs, directory, chunk.pack)))
+  const read = async (run: Run): Promise<Uint8Array> => {
+    let opening = packs.get(run.pack)
+    if (opening === undefined) packs.set(run.pack, (opening = openPack(fs, directory, run.pack)))
     const file = await opening
-    const bytes = new Uint8Array(chunk.byteLength)
-    const count = await file.read(bytes, chunk.offset)
-    if (count < chunk.byteLength) throw corrupt(`${chunk.pack} ends within a chunk of part '${name}'`)
+    // Every byte of it is read before any is looked at, so there is no need to clear it.
+    const bytes = Buffer.allocUnsafeSlow(run.byteLength)
+    const count = await file.read(bytes, run.offset)
+    if (count < run.byteLength) throw corrupt(`${run.pack} ends within a chunk of part '${name}'`)
     return bytes
   }
+  const runs = runsOf(chunks)
   try {
     let next = 0
-    for (const chunk of chunks) {
-      while (next < chunks.length && pending.length < readAhead) {
-        const reading = read(chunks[next] as ChunkRef)
+    for (const run of runs) {
+      while (next < runs.length && pending.length <= readAhead) {
+        const reading = read(runs[next] as Run)
         reading.catch(() => undefined)
         pending.push(reading)
         next += 1
       }
       signal?.throwIfAborted()
-      const bytes = await (pending.shift() as Promise<Uint8Array>)
-      signal?.throwIfAborted()
-      if (crc32(bytes) !== chunk.crc32) throw corrupt(`a chunk of part '${name}' in ${chunk.pack} was altered (CRC-32)`)
-      if (thorough && createHash('sha256').update(bytes).digest('hex') !== chunk.sha256) {
-        throw corrupt(`a chunk of part '${name}' in ${chunk.pack} was altered (SHA-256)`)
+      const together = await (pending.shift() as Promise<Uint8Array>)
+      for (const chunk of run.chunks) {
+        signal?.throwIfAborted()
+        const at = chunk.offset - run.offset
+        const bytes = together.subarray(at, at + chunk.byteLength)
+        if (crc32(bytes) !== chunk.crc32) throw corrupt(`a chunk of part '${name}' in ${run.pack} was altered (CRC-32)`)
+        if (thorough && createHash('sha256').update(bytes).digest('hex') !== chunk.sha256) {
+          throw corrupt(`a chunk of part '${name}' in ${run.pack} was altered (SHA-256)`)
+        }
+        yield bytes
       }
-      yield bytes
     }
   } finally {
     await Promise.allSettled(pending)
@@ -60,6 +69,29 @@ export async function* readPart(
 export async function isIntact(file: StoreFile, { offset, byteLength, crc32: expected }: ChunkRef): Promise<boolean> {
   const bytes = new Uint8Array(byteLength)
   return (await file.read(bytes, offset)) === byteLength && crc32(bytes) === expected
+}
+
+/** Chunks that lie one behind the other in one pack. */
+interface Run {
+  readonly pack: string
+  readonly offset: number
+  byteLength: number
+  readonly chunks: ChunkRef[]
+}
+
+function runsOf(chunks: readonly ChunkRef[]): readonly Run[] {
+  const runs: Run[] = []
+  for (const chunk of chunks) {
+    const last = runs.at(-1)
+    const isNext = last !== undefined && last.pack === chunk.pack && last.offset + last.byteLength === chunk.offset
+    if (isNext && last.byteLength + chunk.byteLength <= runBytes) {
+      last.chunks.push(chunk)
+      last.byteLength += chunk.byteLength
+    } else {
+      runs.push({ pack: chunk.pack, offset: chunk.offset, byteLength: chunk.byteLength, chunks: [chunk] })
+    }
+  }
+  return runs
 }
 
 /** A checkpoint that was copied without all of its files shows here, before anything is restored from it. */

@@ -30,6 +30,7 @@ export class PackWriter {
   #buffer: Uint8Array<ArrayBuffer> | undefined
   #filled = 0
   #end = 0
+  #placed: Promise<unknown> = Promise.resolve()
   #file: Promise<StoreFile> | undefined
   #failure: { readonly error: unknown } | undefined
 
@@ -106,11 +107,18 @@ export class PackWriter {
     this.#busy.add(busy)
   }
 
+  /** Hashed side by side, placed in order: neighbours in the state are neighbours in the file, and read together. */
   async #store(bytes: Uint8Array<ArrayBuffer>): Promise<ChunkRef> {
-    const sha256 = bytes.byteLength < worthAThread ? hashHere(bytes) : await hashInPool(bytes)
-    const known = this.#known.get(sha256) ?? this.#own.get(sha256)
-    if (known !== undefined) return known
-    const ref = this.#write(bytes, sha256)
+    const hashing = bytes.byteLength < worthAThread ? Promise.resolve(hashHere(bytes)) : hashInPool(bytes)
+    const placed = Promise.all([hashing, this.#placed]).then(([sha256]) => ({ ref: this.#place(bytes, sha256) }))
+    this.#placed = placed.catch(() => undefined)
+    return (await placed).ref
+  }
+
+  #place(bytes: Uint8Array<ArrayBuffer>, sha256: string): Ref {
+    const known = this.#known.get(sha256)
+    if (known !== undefined) return Promise.resolve(known)
+    const ref = this.#own.get(sha256) ?? this.#write(bytes, sha256)
     this.#own.set(sha256, ref)
     return ref
   }

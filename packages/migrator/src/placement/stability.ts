@@ -24,9 +24,17 @@ export function standingKey(target: ComputeTarget): string {
 export class Stability {
   readonly #dwellMs: number
   readonly #standings = new Map<string, Standing>()
+  readonly #since: number
 
-  constructor(dwellMs: number) {
+  constructor(dwellMs: number, nowMs: number) {
     this.#dwellMs = dwellMs
+    this.#since = nowMs
+  }
+
+  /** Losses that are still remembered, and how long we would have seen any. */
+  history(key: string, nowMs: number): { readonly losses: number; readonly observedMs: number } {
+    const losses = (this.#standings.get(key)?.losses ?? []).filter((past) => nowMs - past < memoryMs).length
+    return { losses, observedMs: Math.min(memoryMs, nowMs - this.#since) }
   }
 
   /** It failed. Every workload on a device says so; while it is away they all mean the same loss. */

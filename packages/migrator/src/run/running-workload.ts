@@ -6,6 +6,7 @@ import { standingKey } from '../placement/stability.ts'
 import type { Warning, WarningAnswer, WorkloadView } from '../strategy.ts'
 import { Wakeup } from '../wakeup.ts'
 import { Arrivals } from './arrivals.ts'
+import { Cadence } from './cadence.ts'
 import type { Cause } from './cause.ts'
 import { graceMs } from './context.ts'
 import type { RunContext } from './context.ts'
@@ -32,6 +33,8 @@ type Outcome = { readonly ok: true } | { readonly ok: false; readonly error: unk
 export class RunningWorkload implements WorkloadRun {
   readonly workload: Checkpointable
   readonly finished: Promise<void>
+  /** Resolves, never rejects, when `finished` has settled and nothing is left to be cleaned up. */
+  readonly over: Promise<void>
   readonly #context: RunContext
   readonly #priority: number
   readonly #saver: Saver
@@ -48,9 +51,10 @@ export class RunningWorkload implements WorkloadRun {
   #reviewAt = Infinity
   #settling: Deferred<void> | undefined
 
-  constructor(context: RunContext, workload: Checkpointable, options: RunOptions) {
+  /** `after`: an earlier run of the same workload that is still being cleaned up. */
+  constructor(context: RunContext, workload: Checkpointable, options: RunOptions, after: Promise<void> | undefined) {
     const { clock } = context.host
-    const { migrationTimeoutMs: timeoutMs, checkpointIntervalMs: intervalMs } = context.config
+    const { migrationTimeoutMs: timeoutMs, checkpointIntervalMs, checkpointOverhead } = context.config
     const refusals = new Refusals()
     const wake = (): void => this.#wakeup.notify()
     this.#context = context
@@ -65,7 +69,19 @@ export class RunningWorkload implements WorkloadRun {
       graceMs: graceMs(context),
       report: (event) => context.report(event),
     })
-    this.#schedule = new SaveSchedule({ workload, saver: this.#saver, clock, intervalMs, wake })
+    this.#schedule = new SaveSchedule({
+      workload,
+      saver: this.#saver,
+      clock,
+      cadence: new Cadence(checkpointOverhead, checkpointIntervalMs),
+      history: () => {
+        const { where } = this
+        return where === undefined
+          ? { losses: 0, observedMs: 0 }
+          : context.stability.history(standingKey(where), clock.now())
+      },
+      wake,
+    })
     this.#homes = new Homes(context, workload.needs, refusals)
     this.#arrivals = new Arrivals({
       context,
@@ -79,7 +95,8 @@ export class RunningWorkload implements WorkloadRun {
     })
     quiet(this.#started.promise)
     this.#watchEnd(options.signal)
-    this.finished = this.#live()
+    this.finished = this.#live(after)
+    this.over = this.#cleanUp(options.keepCheckpoints ?? false)
   }
 
   get state(): RunState {
@@ -120,7 +137,7 @@ export class RunningWorkload implements WorkloadRun {
 
   async close(): Promise<void> {
     this.#conclude({ ok: false, error: this.#over(), state: RunState.Closed })
-    await this.finished.catch(() => undefined)
+    await this.over
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -167,7 +184,8 @@ export class RunningWorkload implements WorkloadRun {
     this.#wakeup.notify()
   }
 
-  async #live(): Promise<void> {
+  async #live(after: Promise<void> | undefined): Promise<void> {
+    await after
     let cause: Cause | undefined = this.#causeOf('requested')
     while (cause !== undefined) {
       const placement = await this.#place(cause)
@@ -182,6 +200,16 @@ export class RunningWorkload implements WorkloadRun {
     if (outcome.ok) return
     this.#started.reject(outcome.error)
     throw outcome.error
+  }
+
+  /** After whoever waits for the end has heard of it: until then the checkpoints are all there is. */
+  async #cleanUp(keepCheckpoints: boolean): Promise<void> {
+    try {
+      await this.finished
+      if (!keepCheckpoints) await this.#saver.forget()
+    } catch {
+      // Work that did not finish keeps its checkpoints.
+    }
   }
 
   /** Steps 4 to 6: select a target, restore, resume; on to the next if that fails, and wait if there is none. */
@@ -331,7 +359,6 @@ export class RunningWorkload implements WorkloadRun {
       await depart(this.#context, this.workload, placement)
       this.#placement = undefined
     }
-    if (outcome?.ok === true) await this.#saver.forget()
   }
 
   #watchEnd(signal: AbortSignal | undefined): void {

@@ -1,5 +1,6 @@
 import type { Checkpointable, Clock } from '@egpu/core'
 import type { CheckpointRecord } from '../checkpoint/store.ts'
+import type { Cadence } from './cadence.ts'
 import { deferred } from './deferred.ts'
 import type { Deferred } from './deferred.ts'
 import type { Placement } from './placement.ts'
@@ -9,7 +10,9 @@ export interface SaveScheduleOptions {
   readonly workload: Checkpointable
   readonly saver: Saver
   readonly clock: Clock
-  readonly intervalMs: number
+  readonly cadence: Cadence
+  /** Losses of the device that the work is on, and in how long. */
+  readonly history: () => { readonly losses: number; readonly observedMs: number }
   /** Something is due, or done. */
   readonly wake: () => void
 }
@@ -45,23 +48,25 @@ export class SaveSchedule {
 
   /** The work began on a target. */
   begin(): void {
-    const { clock, intervalMs } = this.#options
-    this.#dueAt = this.#waiters.length > 0 ? -Infinity : clock.now() + intervalMs
+    this.#dueAt = this.#waiters.length > 0 ? -Infinity : this.#options.clock.now() + this.#intervalMs()
   }
 
   /** Starts a save in the background if one is due and there is anything new. */
   tick(placement: Placement): void {
-    const { clock, saver, workload, intervalMs, wake } = this.#options
+    const { clock, saver, workload, cadence, wake } = this.#options
     const startedAt = clock.now()
     if (startedAt < this.#dueAt) return
     if (this.#waiters.length === 0 && saver.latest?.progress === workload.progress) {
-      this.#dueAt = startedAt + intervalMs
+      this.#dueAt = startedAt + this.#intervalMs()
       return
     }
     this.#dueAt = Infinity
     const waiters = this.#waiters.splice(0)
     const save = saver.save(placement).then(
-      (record) => waiters.forEach((waiter) => waiter.resolve(record)),
+      (record) => {
+        if (saver.cost !== undefined) cadence.observe(saver.cost, placement.target.kind === 'cpu')
+        for (const waiter of waiters) waiter.resolve(record)
+      },
       (error: unknown) => {
         // Whoever waits for a checkpoint gets it from the next target, unless it was the save itself that failed.
         if (placement.signal.aborted) this.#waiters.unshift(...waiters)
@@ -71,9 +76,14 @@ export class SaveSchedule {
     void save.then(() => {
       const now = clock.now()
       // A link that is busy all the time with saving is of no use for working.
-      this.#dueAt = this.#waiters.length > 0 ? now : Math.max(startedAt + intervalMs, now + (now - startedAt))
+      this.#dueAt = this.#waiters.length > 0 ? now : Math.max(startedAt + this.#intervalMs(), now + (now - startedAt))
       wake()
     })
+  }
+
+  #intervalMs(): number {
+    const { losses, observedMs } = this.#options.history()
+    return this.#options.cadence.intervalMs(losses, observedMs)
   }
 
   /** A checkpoint was taken outside the schedule. */

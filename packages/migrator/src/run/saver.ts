@@ -4,6 +4,7 @@ import type { CheckpointManager, StoredState } from '../checkpoint/checkpoint-ma
 import type { CheckpointRecord } from '../checkpoint/store.ts'
 import { withDeadline } from '../deadline.ts'
 import { asWorkloadFailure, messageOf, saysLost } from '../failure.ts'
+import type { SaveCost } from './cadence.ts'
 import type { Placement } from './placement.ts'
 
 /** So many freezes in a row that do not come back mean that the device hangs, whatever its driver says. */
@@ -27,6 +28,7 @@ export class Saver {
   #saving: Promise<CheckpointRecord> | undefined
   #latest: CheckpointRecord | undefined
   readonly #corrupt = new Set<number>()
+  #cost: SaveCost | undefined
   #hungFreezes = 0
 
   constructor(options: SaverOptions) {
@@ -36,6 +38,11 @@ export class Saver {
   /** The checkpoint that is being taken. */
   get saving(): Promise<CheckpointRecord> | undefined {
     return this.#saving
+  }
+
+  /** What the last checkpoint cost. */
+  get cost(): SaveCost | undefined {
+    return this.#cost
   }
 
   /** Newest checkpoint known to be committed. */
@@ -124,6 +131,7 @@ export class Saver {
           stallMs: timeoutMs,
         })
         this.#latest = record
+        this.#cost = { pauseMs, totalMs: clock.now() - frozenAt }
         report({
           type: 'checkpoint-saved',
           workloadId: workload.id,

@@ -20,6 +20,12 @@ export type RunState = (typeof RunState)[keyof typeof RunState]
 export interface RunOptions extends AbortOptions {
   /** The larger goes first where migrations have to queue. Default 0. */
   readonly priority?: number | undefined
+  /**
+   * Keep the checkpoints of finished work, so that nothing is computed again should the process die before its result
+   * is stored: a later run then goes on from the last of them. Remove them with `migrator.checkpoints.forget(id)`.
+   * Default false: they are removed once `finished` has resolved.
+   */
+  readonly keepCheckpoints?: boolean | undefined
   /** Id of the target to begin on, if it can take the work. */
   readonly startOn?: string | undefined
 }

@@ -64,9 +64,8 @@ export class Mixer implements Checkpointable {
   readonly calls: string[] = []
   progress = 0
   result: string | undefined
-  /** How many stays of this workload work at the same moment; more than one is a double owner. */
-  working = 0
-  mostWorking = 0
+  /** Times it was set to work while it was at work already: each is a double owner. */
+  doubleOwners = 0
   readonly #options: Required<Pick<MixerOptions, 'clock' | 'words' | 'steps' | 'stepMs'>> & MixerOptions
   #settle!: { resolve(): void; reject(error: unknown): void }
   #target: OpenTarget | undefined
@@ -117,6 +116,7 @@ export class Mixer implements Checkpointable {
 
   resume(): void {
     this.calls.push('resume')
+    if (this.#runs) this.doubleOwners += 1
     this.#runs = true
     void this.#work(this.#stay)
   }
@@ -142,8 +142,8 @@ export class Mixer implements Checkpointable {
 
   async suspend(): Promise<void> {
     this.calls.push(`suspend ${this.progress}`)
-    await this.#misbehave('suspend', this.#target)
     this.#runs = false
+    await this.#misbehave('suspend', this.#target)
     await this.#turn
   }
 
@@ -157,8 +157,6 @@ export class Mixer implements Checkpointable {
   }
 
   async #work(stay: number): Promise<void> {
-    this.working += 1
-    this.mostWorking = Math.max(this.mostWorking, this.working)
     try {
       while (this.#runs && stay === this.#stay && this.progress < this.#options.steps) {
         await this.#inTurn(async () => {
@@ -175,8 +173,6 @@ export class Mixer implements Checkpointable {
       this.#settle.resolve()
     } catch {
       // The target is gone; whoever hears of the loss restores elsewhere.
-    } finally {
-      this.working -= 1
     }
   }
 

@@ -43,7 +43,8 @@ export class Card implements SimCard, TargetHost {
   #leakedBytes = 0
   #errors = { correctable: 0, nonfatal: 0, fatal: 0 }
   #running = 0
-  #arrival = new AbortController()
+  /** Ends an arrival under way. None where arrivals take no time: ten thousand of them are a burden. */
+  #arrival: AbortController | undefined
   #observation: DeviceObservation | undefined
 
   constructor(description: SimGpuDescription, place: CardPlace, machine: MachineContext) {
@@ -73,9 +74,9 @@ export class Card implements SimCard, TargetHost {
 
   /** On the bus, then bound to its driver; in the same turn where the machine's timing has no delays. */
   async arrive(): Promise<void> {
-    this.#arrival = new AbortController()
-    const { signal } = this.#arrival
     const { presentAfterMs = 0, readyAfterMs = 0 } = this.#machine.timing
+    this.#arrival = presentAfterMs > 0 || readyAfterMs > 0 ? new AbortController() : undefined
+    const signal = this.#arrival?.signal
     try {
       if (presentAfterMs > 0) await this.clock.sleep(presentAfterMs, { signal })
       this.#pciAddress = this.#machine.nextPciAddress()
@@ -84,7 +85,7 @@ export class Card implements SimCard, TargetHost {
       if (readyAfterMs > 0) await this.clock.sleep(readyAfterMs, { signal })
       this.setStage('ready')
     } catch (error) {
-      if (!signal.aborted) throw error
+      if (signal?.aborted !== true) throw error
     }
   }
 
@@ -105,7 +106,7 @@ export class Card implements SimCard, TargetHost {
 
   /** The power is gone: targets are lost and memory with them. */
   cutOff(loss: Pick<TargetLoss, 'reason' | 'message'>): void {
-    this.#arrival.abort()
+    this.#arrival?.abort()
     this.#observation = undefined
     if (!this.listed) return
     this.#die(loss)
@@ -113,7 +114,7 @@ export class Card implements SimCard, TargetHost {
   }
 
   leaveBus(graceful: boolean): void {
-    this.#arrival.abort()
+    this.#arrival?.abort()
     if (!this.listed) return
     if (graceful) this.#die({ reason: 'unplugged', message: `${this.name} was removed safely` })
     this.stage = 'absent'
@@ -123,7 +124,7 @@ export class Card implements SimCard, TargetHost {
   }
 
   closeTargets(): Promise<unknown> {
-    this.#arrival.abort()
+    this.#arrival?.abort()
     return Promise.all([...this.#targets].map((target) => target.close()))
   }
 

@@ -76,6 +76,38 @@ const mistakes: readonly { theme: string; rule: string; mistake: string; make: (
     make: (sim) => ({ ...sim, watch: ({ signal }) => debounced(sim, signal) }),
   },
   {
+    theme: 'watch',
+    rule: 'begins with a resync that says what list() says',
+    mistake: 'watches another stage than it lists',
+    make: (sim) => ({
+      ...sim,
+      list: async (options) => {
+        const all = await sim.list(options)
+        return { ...all, devices: all.devices.map((device) => ({ ...device, stage: 'present' as const })) }
+      },
+    }),
+  },
+  {
+    theme: 'watch',
+    rule: 'calls no departure graceful when the cable was pulled',
+    mistake: 'calls every departure graceful',
+    make: (sim) => ({ ...sim, watch: ({ signal }) => polite(sim, signal) }),
+  },
+  {
+    theme: 'capabilities',
+    rule: 'gives verdicts that can be: sure by 0 to 1, with their evidence, external ones with a transport',
+    mistake: 'is sure in percent',
+    make: (sim) => ({
+      ...sim,
+      list: async (options) => {
+        const all = await sim.list(options)
+        const inPercent = ({ verdict, ...device }: (typeof all.devices)[number]): (typeof all.devices)[number] =>
+          verdict === undefined ? device : { ...device, verdict: { ...verdict, confidence: verdict.confidence * 100 } }
+        return { ...all, devices: all.devices.map(inPercent) }
+      },
+    }),
+  },
+  {
     theme: 'abort',
     rule: 'rejects with the very reason when the signal has aborted before',
     mistake: 'wraps the abort reason',
@@ -293,5 +325,11 @@ function deaf(target: OpenTarget): OpenTarget {
     lost,
     close,
     [Symbol.asyncDispose]: close,
+  }
+}
+
+async function* polite(sim: Sim, signal: AbortSignal | undefined): AsyncIterableIterator<DriverEvent> {
+  for await (const event of sim.watch({ signal })) {
+    yield event.type === 'device-removed' ? { ...event, graceful: true } : event
   }
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { acceptedSpecVersions } from '../../driver/spec-version.ts'
 import { RuntimeKind } from '../../types/target.ts'
+import type { Verdict } from '../../types/verdict.ts'
 import type { Theme } from '../rule.ts'
 
 const methods = {
@@ -67,5 +68,24 @@ export const capabilitiesTheme: Theme = {
         }
       },
     },
+    {
+      name: 'gives verdicts that can be: sure by 0 to 1, with their evidence, external ones with a transport',
+      async check(bench) {
+        const { devices } = await bench.soon('list()', bench.driver.list())
+        for (const { key, verdict } of devices) if (verdict !== undefined) checkVerdict(key, verdict)
+      },
+    },
   ],
 }
+
+function checkVerdict(key: string, { conclusion, confidence, transport, evidence }: Verdict): void {
+  assert(['external', 'internal', 'unknown'].includes(conclusion), `${key}: ${conclusion} is a conclusion`)
+  assert(isShare(confidence), `${key}: a confidence of ${confidence} is not within 0 and 1`)
+  assert(conclusion === 'unknown' || evidence.length > 0, `${key}: ${conclusion}, and no evidence says why`)
+  assert(conclusion !== 'external' || transport !== undefined, `${key}: external, and no transport says over what`)
+  for (const { signal, weight } of evidence) {
+    assert(isShare(weight), `${key}: ${signal} weighs ${weight}, which is not within 0 and 1`)
+  }
+}
+
+const isShare = (value: number): boolean => value >= 0 && value <= 1

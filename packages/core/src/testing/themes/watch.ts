@@ -13,8 +13,9 @@ export const watchTheme: Theme = {
         const { devices } = await bench.soon('list()', bench.driver.list())
         const { reason, snapshot } = await bench.watch().events.start()
         assert.equal(reason, 'started')
-        const keys = (all: typeof devices): string[] => all.map((device) => device.key).sort()
-        assert.deepEqual(keys(snapshot.devices), keys(devices))
+        const said = (all: typeof devices): string[] =>
+          all.map(({ key, stage, verdict }) => `${key} is ${stage}, ${verdict?.conclusion ?? 'not judged'}`).sort()
+        assert.deepEqual(said(snapshot.devices), said(devices))
       },
     },
     {
@@ -58,6 +59,23 @@ export const watchTheme: Theme = {
         await Promise.all([pulled, back])
         await events.until(`the departure of ${key}`, (event) => isDeparture(event, key))
         await events.untilPresent(key, true)
+      },
+    },
+    {
+      name: 'calls no departure graceful when the cable was pulled',
+      async check(bench) {
+        requireHotplug(bench)
+        const [unplug, plug] = [bench.hand('unplug'), bench.hand('plug')]
+        const { key } = await bench.subject()
+        const { events } = bench.watch()
+        await events.start()
+        await unplug()
+        await events.untilPresent(key, false)
+        await plug()
+        // Whatever the driver still has to say of the departure comes before the return.
+        await events.untilPresent(key, true)
+        const polite = events.seen.find((event) => event.type === 'device-removed' && event.graceful)
+        assert.equal(polite, undefined, `${key} was pulled, and its departure is told as graceful`)
       },
     },
     {

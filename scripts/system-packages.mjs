@@ -1,6 +1,6 @@
 /**
  * Debian packages that the system tests use: a compiler for the native test parts, SwiftShader and Chromium for a real
- * WebGPU, QEMU for a real kernel. On Debian as root they are installed; elsewhere the tests that need them are skipped
+ * WebGPU, QEMU for a real kernel, umockdev for udev. On Debian as root they are installed; elsewhere the tests that need them are skipped
  * with the reason.
  */
 import { spawnSync } from 'node:child_process'
@@ -8,11 +8,22 @@ import { existsSync } from 'node:fs'
 
 /** Package → what the tests use it for. */
 export const systemPackages = {
+  'acpica-tools': 'compiles the ACPI table that marks a QEMU port as external',
+  'busybox-static': 'the QEMU guest',
   chromium: 'browser tests, and the SwiftShader Vulkan driver that Dawn runs on without a GPU',
-  gcc: 'the Vulkan layer that loses devices, the fake IOKit',
-  'libc6-dev': 'the same',
-  libvulkan1: 'the Vulkan loader that Dawn opens',
+  cpio: 'packs the QEMU guest',
+  gcc: 'the Vulkan layer that loses devices, the fake IOKit, the fake CUDA',
+  'gir1.2-umockdev-1.0': "udev's socket with a mocked machine",
+  kmod: 'modules of the QEMU guest',
+  'libc6-dev': 'headers for gcc',
   'libvulkan-dev': 'headers for the Vulkan layer',
+  libvulkan1: 'the Vulkan loader that Dawn opens',
+  'python3-gi': 'drives umockdev',
+  'qemu-system-x86': 'a real kernel whose GPUs come and go',
+  udev: 'udevadm, and the rival it is measured against',
+  umockdev: "udev's socket with a mocked machine",
+  'xz-utils': 'unpacks the kernel of the QEMU guest',
+  zstd: 'the same',
 }
 
 function installed(name) {

@@ -17,9 +17,11 @@ export function givenSource(gpu: GPU): AdapterSource {
     for (const question of questions) {
       const adapter = await gpu.requestAdapter(question)
       if (adapter === null) continue
-      const described = describeAdapter(adapter, undefined, async () => {
+      const described: AdapterSeen = describeAdapter(adapter, undefined, async () => {
         const fresh = await gpu.requestAdapter(question)
-        return fresh === null ? undefined : { adapter: fresh, keepAlive: gpu }
+        // The same question has another answer once the GPU that was meant is gone.
+        const isSame = fresh !== null && describeAdapter(fresh, undefined, undefined).key === described.key
+        return isSame ? { adapter: fresh, keepAlive: gpu } : undefined
       })
       if (!seen.has(described.key)) seen.set(described.key, described)
     }

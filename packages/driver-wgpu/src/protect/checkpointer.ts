@@ -145,7 +145,7 @@ function plan(core: Core): { pieces: readonly Piece[]; unsaved: readonly Texture
       node.dirty.clear()
     } else if (node instanceof TextureNode && node.isDirty) {
       node.isDirty = false
-      if (node.isDestroyed) continue
+      if (node.isDestroyed || node.isBorrowed) continue
       const levels = node.levels()
       if (levels.length === 0) unsaved.push(node)
       for (const level of levels) {

@@ -40,8 +40,8 @@ export class Core {
   readonly mappedBuffers: Set<BufferNode> = new Set()
   /** The device and its queue. */
   readonly roots: Node[] = []
-  /** `configure` calls to be repeated, by canvas context. */
-  readonly canvases: Map<object, () => void> = new Map()
+  /** Canvas contexts that show what this device draws. */
+  readonly canvases: Set<WeakRef<GPUCanvasContext>> = new Set()
   readonly stats: ProtectionStats = {
     losses: 0,
     recoveries: 0,
@@ -50,6 +50,8 @@ export class Core {
     checkedReadbacks: 0,
   }
   lastLoss: GPUDeviceLostInfo | undefined
+  /** The application called `destroy`. The reason `destroyed` alone does not say so: Chromium has it for other ends too. */
+  isDestroyWanted = false
   readonly ended: Deferred<GPUDeviceLostInfo> = deferred()
   #incarnation: Incarnation
   #recovering: Deferred<void> | undefined

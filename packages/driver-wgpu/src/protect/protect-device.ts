@@ -1,5 +1,6 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import { chooseSource } from '../adapters/choose-source.ts'
+import { acceptProtectedDevices } from './canvas.ts'
 import { Core } from './core.ts'
 import type { ProtectionStats } from './core.ts'
 import { DeviceHandle, DeviceNode } from './handles/device-handle.ts'
@@ -50,6 +51,7 @@ export async function protectDevice(options: ProtectOptions = {}): Promise<GPUDe
   const node = new DeviceNode(core)
   const device = wrap(DeviceHandle, node) as unknown as GPUDevice
   forwardErrors(node, device)
+  acceptProtectedDevices()
   recovery.begin(core)
   protections.set(device, {
     get epoch() {

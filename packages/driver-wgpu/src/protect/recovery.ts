@@ -2,6 +2,7 @@ import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { TargetLoss } from '@egpu/core'
 import { classifyLoss } from '../device/classify-loss.ts'
 import { retireDevice } from '../device/held-devices.ts'
+import { reconfigureCanvases } from './canvas.ts'
 import type { Core } from './core.ts'
 import { Incarnation } from './incarnation.ts'
 import { SubmitEntry } from './log/entry.ts'
@@ -54,14 +55,14 @@ export class Recovery {
     void incarnation.device.lost.then((info) => {
       core.lastLoss = info
       if (core.incarnation !== incarnation || core.isOver) return
-      // Only the application destroys a device that is in use; a hung one is given up before it is destroyed.
-      if (info.reason === 'destroyed' && core.isLive) {
+      if (core.isDestroyWanted) {
         incarnation.stop()
         core.end(info, undefined)
         void retireDevice(incarnation.held)
         return
       }
-      this.#lose(core, classifyLoss({ reason: info.reason, message: info.message, onBus: undefined }), info.message)
+      const reason = classifyLoss({ reason: 'unknown', message: info.message, onBus: undefined })
+      this.#lose(core, reason, info.message)
     })
   }
 
@@ -109,7 +110,7 @@ export class Recovery {
       if (restored === 'poisoned') break
       if (restored !== 'died') {
         core.resume()
-        for (const configure of core.canvases.values()) configure()
+        reconfigureCanvases(core)
         if ((await next.isAliveAfterWork()) && core.incarnation === next && core.isLive) {
           finish(core, restored, performance.now() - begun)
           return

@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { globals } from 'webgpu'
+import { create, globals } from 'webgpu'
 import { afterEach, describe, expect, test } from 'vitest'
 import { isProtected, protectDevice, protectionOf, wgpuDriver } from '../../src/index.ts'
 import type { ProtectionEvent, ProtectOptions } from '../../src/index.ts'
@@ -242,16 +242,33 @@ describe('through a loss', () => {
 
 describe('when it cannot go on as if nothing had happened', () => {
   test('an adapter with smaller limits is refused before anything is made on it, and the next one is asked', async () => {
-    const device = await open({
-      backoffMs: [10],
-      descriptor: (adapter) => ({ requiredLimits: { maxBufferSize: adapter.limits.maxBufferSize } }),
+    let isSmall = false
+    const small = {
+      info: { vendor: 'test', architecture: '', device: '', description: 'Small GPU', isFallbackAdapter: false },
+      limits: { maxBufferSize: 1024 },
+      features: new Set(),
+      requestDevice: () => Promise.reject(new Error('nobody should ask')),
+    } as unknown as GPUAdapter
+    const gpu = {
+      requestAdapter: async (options: GPURequestAdapterOptions) =>
+        isSmall && options.powerPreference === 'high-performance' ? small : create([]).requestAdapter(options),
+    } as unknown as GPU
+    const device = await open({ gpu, descriptor: { requiredLimits: { maxBufferSize: 2 ** 29 } } })
+    const steps = startSteps(device)
+    steps.step()
+    isSmall = true
+    control.loseAt('submit', 1)
+    expect(await readBack(device, steps.state)).toEqual(expectedState(1))
+    expect(events.find(({ type }) => type === 'refused')).toMatchObject({
+      adapter: 'Small GPU',
+      error: { code: 'EGPU_TARGET_INCOMPATIBLE', message: 'Small GPU lacks maxBufferSize 536870912 (it has 1024)' },
     })
-    expect(device.limits.maxBufferSize).toBe(2 ** 30)
-    await expect(
-      protectDevice({
-        descriptor: { requiredLimits: { maxBufferSize: 2 ** 50 }, requiredFeatures: ['nonsense' as GPUFeatureName] },
-      }),
-    ).rejects.toMatchObject({
+    expect(protectionOf(device).adapter).toMatch(/SwiftShader/)
+  })
+
+  test('without any adapter to begin with it says what each one lacks', async () => {
+    const descriptor = { requiredLimits: { maxBufferSize: 2 ** 50 }, requiredFeatures: ['nonsense' as GPUFeatureName] }
+    await expect(protectDevice({ descriptor })).rejects.toMatchObject({
       code: 'EGPU_NO_TARGET',
       message: expect.stringMatching(/feature nonsense, maxBufferSize/),
     })
@@ -304,7 +321,7 @@ describe('when it cannot go on as if nothing had happened', () => {
     steps.step()
     control.lose({ hide: true })
     const pending = readBack(device, steps.state)
-    await expect(pending).rejects.toThrow()
+    await expect(pending).rejects.toMatchObject({ name: 'AbortError' })
     expect((await staying(device.lost)).reason).toBe('unknown')
     expect(types().at(-1)).toBe('given-up')
     await expect(device.queue.onSubmittedWorkDone()).rejects.toMatchObject({ code: 'EGPU_NO_TARGET' })

@@ -207,7 +207,7 @@ test('nothing of all that was done a second time after a loss', async () => {
   const uncaptured: string[] = []
   device.addEventListener('uncapturederror', (event) => {
     event.preventDefault()
-    uncaptured.push((event as GPUUncapturedErrorEvent).error.message)
+    uncaptured.push(event.error.message)
   })
   for (const misuse of Object.values(misuses)) await heard(device, misuse)
   const before = uncaptured.length

@@ -119,7 +119,7 @@ class BindingHandle<N extends EncoderNode = EncoderNode> extends EncoderHandle<N
     const { recording } = node
     for (const write of group.writes) recording.markBinding(write)
     for (const buffer of group.buffers) recording.buffers.add(buffer)
-    for (const texture of group.textures) recording.readTextures.add(texture)
+    for (const texture of group.textures) recording.markTextureRead(texture)
   }
 }
 
@@ -336,7 +336,7 @@ function withUse(info: CopyInfo, member: 'buffer' | 'texture', usage: number, re
   const node = info?.[member]
   if (node instanceof BufferNode) recording.buffers.add(node)
   if (!(node instanceof BufferNode) && !(node instanceof TextureNode)) return info
-  if (node instanceof TextureNode && usage === TextureUsage.CopySrc) recording.readTextures.add(node)
+  if (node instanceof TextureNode && usage === TextureUsage.CopySrc) recording.markTextureRead(node)
   return { ...info, [member]: new Use(node, usage) }
 }
 
@@ -348,8 +348,12 @@ function markCopiedTexture(recording: Recording, destination: CopyInfo): void {
 function markAttachment(recording: Recording, view: unknown, isReplaced: boolean): void {
   const texture = textureOf(view)
   if (texture === undefined) return
+  if (isReplaced) {
+    recording.markTextureReplaced(texture)
+    return
+  }
   recording.writtenTextures.add(texture)
-  if (!isReplaced) recording.readTextures.add(texture)
+  recording.markTextureRead(texture)
 }
 
 function markQuery(recording: Recording, query: unknown): void {

@@ -83,6 +83,7 @@ export class DeviceHandle extends LabelledHandle<DeviceNode> {
 
   destroy(): void {
     const { core } = Handle.node(this)
+    core.isDestroyWanted = true
     if (core.isLive) core.device.destroy()
     // There is no device to destroy just now, and none is wanted any more.
     else core.end(core.lostInfo('destroyed', 'the device was destroyed while it was being recovered'), undefined)

@@ -13,8 +13,10 @@ export class Recording {
   /** `target, method, arguments, …` */
   readonly #steps: unknown[] = []
   readonly writtenTextures: Set<TextureNode> = new Set()
-  /** Textures whose content is read, or kept, rather than replaced. */
-  readonly readTextures: Set<TextureNode> = new Set()
+  /** Textures whose content is read, or kept, before anything replaced it. */
+  readonly #readTextures: Set<TextureNode> = new Set()
+  /** Textures whose content is replaced before it was read. */
+  readonly #replacedTextures: Set<TextureNode> = new Set()
   readonly buffers: Set<BufferNode> = new Set()
   readonly writtenQueries: Set<QueryNode> = new Set()
   readonly resolvedQueries: Set<QueryNode> = new Set()
@@ -48,6 +50,15 @@ export class Recording {
     else this.writtenTextures.add(write.texture)
   }
 
+  markTextureRead(texture: TextureNode): void {
+    if (!this.#replacedTextures.has(texture)) this.#readTextures.add(texture)
+  }
+
+  markTextureReplaced(texture: TextureNode): void {
+    this.writtenTextures.add(texture)
+    if (!this.#readTextures.has(texture)) this.#replacedTextures.add(texture)
+  }
+
   /** Takes over what commands write that are run from within these: a render bundle. */
   include(other: Recording): void {
     for (const [buffer, ranges] of other.#writes) {
@@ -57,7 +68,7 @@ export class Recording {
     }
     for (const buffer of other.buffers) this.buffers.add(buffer)
     for (const texture of other.writtenTextures) this.writtenTextures.add(texture)
-    for (const texture of other.readTextures) this.readTextures.add(texture)
+    for (const texture of other.#readTextures) this.markTextureRead(texture)
   }
 
   /** The commands are about to run. */
@@ -65,8 +76,8 @@ export class Recording {
     for (const [buffer, ranges] of this.#writes) {
       for (let at = 0; at < ranges.length; at += 2) buffer.markWritten(ranges[at] as number, ranges[at + 1] as number)
     }
-    for (const texture of this.readTextures) texture.markRead()
-    for (const texture of this.writtenTextures) texture.markWritten(!this.readTextures.has(texture))
+    for (const texture of this.#readTextures) texture.markRead()
+    for (const texture of this.writtenTextures) texture.markWritten(this.#replacedTextures.has(texture))
     for (const query of this.writtenQueries) query.isPending = true
     for (const query of this.resolvedQueries) query.isPending = false
   }

@@ -32,13 +32,16 @@ export class TextureNode extends Node<GPUTexture> {
   isUnsaved = false
   /** Such content was used: after a loss now, results would not be what they were. */
   isUnsavedRead = false
+  /** Belongs to a canvas, for one frame. A replay draws on a stand-in that nobody sees; the next frame is real again. */
+  readonly isBorrowed: boolean
   #twin: GPUTexture | undefined
 
-  /** `existing` is a texture that was not made by `createTexture`, such as the one of a canvas. */
+  /** `existing` is the texture of a canvas. */
   constructor(core: Core, descriptor: GPUTextureDescriptor, existing?: GPUTexture) {
     super(core, existing ?? core.device.createTexture(withCopies(descriptor)), descriptor.label ?? '')
     this.descriptor = descriptor
     this.usage = descriptor.usage
+    this.isBorrowed = existing !== undefined
     core.register(this)
   }
 

@@ -1,0 +1,48 @@
+import { protectDevice, protectionOf, wgpuDriver } from '../../src/index.ts'
+import type { ProtectionEvent } from '../../src/index.ts'
+import type { Workload } from '../protect/workloads/workload.ts'
+
+/** What a workload gives on a device that is not protected. */
+export async function onBareDevice(workload: Workload): Promise<Uint8Array> {
+  await using driver = wgpuDriver()
+  const [target] = await driver.runtime.targets()
+  const open = await driver.runtime.open(target?.id ?? '')
+  return await workload.run(open.handle, () => {})
+}
+
+export interface Outcome {
+  readonly result: Uint8Array
+  readonly losses: number
+  readonly troubles: readonly ProtectionEvent[]
+}
+
+/** Runs a workload on a protected device; `arm` and `pause` are where the device is taken away. */
+export async function onProtectedDevice(
+  workload: Workload,
+  {
+    arm = () => {},
+    pause = () => {},
+    checkpoint = false,
+  }: { arm?: () => void; pause?: () => void; checkpoint?: boolean },
+): Promise<Outcome> {
+  const troubles: ProtectionEvent[] = []
+  const expected = new Set(['lost', 'recovered', 'checkpointed'])
+  const device = await protectDevice({
+    checkpoint: { intervalMs: Number.POSITIVE_INFINITY, chunkBytes: 4096 },
+    heartbeat: { intervalMs: 1000 },
+    onEvent: (event) => {
+      if (!expected.has(event.type)) troubles.push(event)
+    },
+  })
+  const protection = protectionOf(device)
+  arm()
+  const result = await workload.run(device, async () => {
+    pause()
+    if (checkpoint) await protection.checkpoint()
+  })
+  // The loss may have hit the last thing there was, which nobody waits for.
+  await device.queue.onSubmittedWorkDone()
+  device.destroy()
+  await device.lost
+  return { result, losses: protection.stats.losses, troubles }
+}

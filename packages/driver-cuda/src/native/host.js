@@ -62,7 +62,7 @@ function startEvents() {
     })
     worker.on('message', (message) => {
       if (message.ready === true) resolve()
-      else process.send?.({ event: message })
+      else reply({ event: message })
     })
     worker.on('error', reject)
     events = { worker, stop }
@@ -76,11 +76,16 @@ process.on('message', (/** @type {{ id: number, call: string, args: unknown }} *
 /** @param {number} id @param {string} call @param {unknown} args */
 async function answer(id, call, args) {
   try {
-    process.send?.({ id, value: await calls[call]?.(args) })
+    reply({ id, value: await calls[call]?.(args) })
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
-    process.send?.({ id, error: { message, nvmlResult: error instanceof NvmlError ? error.result : undefined } })
+    reply({ id, error: { message, nvmlResult: error instanceof NvmlError ? error.result : undefined } })
   }
+}
+
+/** Whoever asked may have died meanwhile; without a callback that would end us before we have let everybody go. */
+function reply(/** @type {object} */ message) {
+  process.send?.(message, () => undefined)
 }
 
 process.on('disconnect', () => {

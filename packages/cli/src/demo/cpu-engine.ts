@@ -20,5 +20,6 @@ export function cpuEngine(size: number, afterSteps: (steps: number) => Promise<v
       const bytes = new Uint8Array(current.slice().buffer)
       return { read: async () => bytes, dispose: async () => {} }
     },
+    read: async () => new Uint8Array(current.slice().buffer),
   }
 }

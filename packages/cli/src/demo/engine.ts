@@ -17,6 +17,8 @@ export interface FieldEngine {
   /** Resolves when the steps are done on the target; rejects when the device is lost. */
   advance(steps: number): Promise<void>
   copy(signal: AbortSignal): Promise<EngineCopy>
+  /** The field as it is now, without taking memory for a copy. */
+  read(): Promise<Uint8Array>
 }
 
 /** The engine for a target's runtime. */

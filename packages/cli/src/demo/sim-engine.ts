@@ -28,8 +28,14 @@ export function simEngine(gpu: SimGpu, size: number): FieldEngine {
     },
     copy: async (signal) => {
       const shadow = gpu.createBuffer(cells * 4)
-      await gpu.copy(current, shadow, { signal })
+      try {
+        await gpu.copy(current, shadow, { signal })
+      } catch (error) {
+        gpu.destroyBuffer(shadow)
+        throw error
+      }
       return { read: (options) => gpu.read(shadow, options), dispose: async () => gpu.destroyBuffer(shadow) }
     },
+    read: () => gpu.read(current),
   }
 }

@@ -1,4 +1,4 @@
-import type { OpenTarget } from '@egpu/core'
+import type { AbortOptions, OpenTarget, SavedState } from '@egpu/core'
 import { checkpointBuffers } from '@egpu/driver-wgpu'
 import type { FieldEngine } from './engine.ts'
 import { stepShader } from './gray-scott.ts'
@@ -48,18 +48,17 @@ export function webGpuEngine(target: OpenTarget<GPUDevice>, size: number): Field
     },
     copy: async () => {
       const frozen = checkpoint.freeze(0)
-      return {
-        read: async (options) => {
-          const bytes = new Uint8Array(current.size)
-          let offset = 0
-          for await (const chunk of frozen.read(part, options)) {
-            bytes.set(chunk, offset)
-            offset += chunk.byteLength
-          }
-          return bytes
-        },
-        dispose: () => frozen[Symbol.asyncDispose](),
-      }
+      return { read: (options) => bytesOf(frozen, options), dispose: () => frozen[Symbol.asyncDispose]() }
+    },
+    read: async () => {
+      await using frozen = checkpoint.freeze(0)
+      return await bytesOf(frozen, {})
     },
   }
+}
+
+async function bytesOf(state: SavedState, options: AbortOptions): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of state.read(part, options)) chunks.push(chunk.slice())
+  return new Uint8Array(Buffer.concat(chunks))
 }

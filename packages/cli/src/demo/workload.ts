@@ -91,9 +91,10 @@ export class FieldWorkload implements Checkpointable {
     const { steps, batch, onProgress } = this.#options
     try {
       while (this.progress < steps) {
-        const count = Math.min(batch, steps - this.progress)
         await this.#inTurn(async () => {
-          if (run !== this.#run) return
+          // Counted only now: an older run's last steps may just have been added.
+          const count = Math.min(batch, steps - this.progress)
+          if (run !== this.#run || count <= 0) return
           await engine.advance(count)
           // Steps that were under way when the work was suspended are in the field, so they count.
           if (engine === this.#engine) this.progress += count
@@ -101,10 +102,7 @@ export class FieldWorkload implements Checkpointable {
         if (run !== this.#run) return
         onProgress?.(this.progress)
       }
-      const field = await this.#inTurn(async () => {
-        const copy = await engine.copy(new AbortController().signal)
-        return copy.read({})
-      })
+      const field = await this.#inTurn(() => engine.read())
       if (run !== this.#run) return
       this.result = new Uint32Array(field.slice().buffer)
       this.#settle.resolve()

@@ -71,9 +71,10 @@ function seeDevice(state: WatchState, observation: DeviceObservation, view: View
       return { state: seen, effects: observed }
     case 'here': {
       if (isDeepStrictEqual(known.observation, observation)) return { state, effects: [] }
-      const died = observation.stage === 'lost' && known.observation.stage !== 'lost'
-      const lost = emit({ type: 'device-lost', key, reason: 'it is still listed but does not answer any more' })
-      return { state: seen, effects: died ? [lost] : observed }
+      if (observation.stage !== 'lost' || known.observation.stage === 'lost') return { state: seen, effects: observed }
+      const dead = setDevice(state, key, { ...known, observation, phase: 'lost' })
+      const reason = 'it is still listed but does not answer any more'
+      return { state: dead, effects: [emit({ type: 'device-lost', key, reason })] }
     }
   }
 }
@@ -123,6 +124,7 @@ function standing(
     return [...view.routers.values()].some(({ devices }) => devices.includes(observation.key)) ? 'back' : 'gone'
   }
   if (known.cutBy !== undefined) return 'gone'
+  if (known.phase === 'lost' && observation.stage === 'lost') return 'gone'
   if (known.driverGoneAtMs === undefined) return known.phase === 'wedged' ? 'gone' : 'back'
   if (observation.kernelDriver !== undefined && observation.stage === 'ready') return 'back'
   if (known.phase === 'wedged') return 'gone'

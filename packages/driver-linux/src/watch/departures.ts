@@ -96,6 +96,15 @@ export function markWedged(before: WatchState, devpath: string, reason: string):
   return { state, effects }
 }
 
+/** Notes for each GPU at `devpath` that the kernel could not recover it from an error. */
+export function recoveryFailed(before: WatchState, devpath: string, atMs: number): WatchState {
+  let state = before
+  for (const [key, device] of before.devices) {
+    if (device.devpath === devpath) state = note(state, { code: 'pcie-recovery-failed', deviceId: key, atMs })
+  }
+  return state
+}
+
 /** The slot above says that there is no card any more. */
 export function slotEmpty(before: WatchState, keys: readonly string[], atMs: number): Step {
   let state = before

@@ -1,6 +1,14 @@
 import type { ResyncReason } from '@egpu/core/driver'
 import { applyLook } from './apply-look.ts'
-import { driverGone, functionGone, markWedged, routersGone, slotEmpty, tunnelsBack } from './departures.ts'
+import {
+  driverGone,
+  functionGone,
+  markWedged,
+  recoveryFailed,
+  routersGone,
+  slotEmpty,
+  tunnelsBack,
+} from './departures.ts'
 import { count, forget, hasGap, isCovered } from './sequence.ts'
 import { signOf } from './sign.ts'
 import type { SourceMessage } from './source.ts'
@@ -72,6 +80,8 @@ function onUevent(before: WatchState, event: Uevent, atMs: number): Step {
       return driverGone(wantLook(state, atMs), sign.devpath, atMs)
     case 'function-gone':
       return functionGone(wantLook(state, atMs), sign.devpath, atMs)
+    case 'recovery-failed':
+      return { state: recoveryFailed(wantLook(state, atMs), sign.devpath, atMs), effects: [] }
     case 'wedged':
       return markWedged(wantLook(state, atMs), sign.devpath, sign.reason)
   }

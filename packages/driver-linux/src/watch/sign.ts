@@ -15,6 +15,11 @@ export type Sign =
   | { readonly what: 'function-gone'; readonly devpath: string }
   /** The kernel gave a device up. */
   | { readonly what: 'wedged'; readonly devpath: string; readonly reason: string }
+  /**
+   * A PCI Express error, and the recovery did not work. That is no wedge: it also fails when a driver takes no part in
+   * it, and the device goes on working.
+   */
+  | { readonly what: 'recovery-failed'; readonly devpath: string }
   /** Something that matters changed; what it is now has to be read. `arrived` is a new router's name or a devpath. */
   | { readonly what: 'look'; readonly arrived?: string | undefined }
 
@@ -74,7 +79,7 @@ function pciSign(event: Uevent): Sign {
   if (action === 'add') return { what: 'look', arrived: devpath }
   // `pci_uevent_ers` in drivers/pci/pci-driver.c.
   if (properties.get('ERROR_EVENT') === 'FAILED_RECOVERY') {
-    return { what: 'wedged', devpath, reason: 'the kernel could not recover it from a PCI Express error' }
+    return { what: 'recovery-failed', devpath }
   }
   return { what: 'look' }
 }

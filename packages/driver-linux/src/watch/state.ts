@@ -85,7 +85,7 @@ export interface WatchState {
 
 /** Something the watcher noticed that becomes a finding. */
 export interface WatchNote {
-  readonly code: 'link-retrained' | 'enclosure-flapping' | 'boot-tunnel-reset'
+  readonly code: 'link-retrained' | 'enclosure-flapping' | 'boot-tunnel-reset' | 'pcie-recovery-failed'
   readonly enclosureId?: string | undefined
   readonly deviceId?: string | undefined
   readonly count?: number | undefined

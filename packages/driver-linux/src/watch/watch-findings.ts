@@ -24,6 +24,15 @@ export function noteFindings(notes: readonly WatchNote[]): readonly Finding[] {
           seen: `The box has left its cable ${noted.count} times within a minute.`,
           advice: 'Check that cable and box are certified for Thunderbolt or USB4, and that the box has power.',
         }
+      case 'pcie-recovery-failed':
+        return {
+          code: noted.code,
+          severity: 'error',
+          deviceId,
+          seen: 'There was a PCI Express error on the way to the GPU, and the kernel could not recover the GPU from it.',
+          advice:
+            'If work on it fails, bind its driver again or re-plug it. Errors that repeat point at cable or slot.',
+        }
       case 'boot-tunnel-reset':
         return {
           code: noted.code,

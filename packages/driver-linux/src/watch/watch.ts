@@ -186,7 +186,8 @@ class Watch {
         return
       case 'check-presence': {
         const keys = this.#view === undefined ? [] : (this.#context.absentOf?.(effect.keys, this.#view) ?? [])
-        if (keys.length > 0) queueMicrotask(() => this.#handle({ type: 'absent', keys }))
+        // At once: the next event of the same batch may already say that the device is off the bus.
+        if (keys.length > 0) this.#handle({ type: 'absent', keys })
       }
     }
   }

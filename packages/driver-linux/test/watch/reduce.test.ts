@@ -406,26 +406,35 @@ describe('a device that the kernel gives up', () => {
     expect(replay.taken()).toMatchObject([{ type: 'device-observed', device: { stage: 'ready' } }])
   })
 
-  it('a PCI Express error that the kernel could not recover from', () => {
+  it('not after a failed PCI Express recovery, which becomes a finding', () => {
     const replay = new Replay(plugged)
     replay.take()
     replay.uevent(pci('change', gpuPath, { ERROR_EVENT: 'BEGIN_RECOVERY', DEVICE_ONLINE: '0' }))
     replay.pass(100)
     expect(replay.take()).toEqual([])
     replay.uevent(pci('change', gpuPath, { ERROR_EVENT: 'FAILED_RECOVERY', DEVICE_ONLINE: '0' }))
-    expect(replay.take()).toEqual(['100 device-wedged'])
+    replay.pass(100)
+    expect(replay.taken()).toMatchObject([
+      { type: 'findings-observed', findings: [{ code: 'pcie-recovery-failed', deviceId: gpu().key }] },
+    ])
   })
 })
 
-it('a GPU that a look finds dead is lost, once', () => {
+it('a GPU that a look finds dead is lost, once, and does not announce its leaving afterwards', () => {
   const replay = new Replay(plugged)
   replay.take()
   replay.machine = { ...plugged, devices: [[gpu({ stage: 'lost' }), gpuPath]] }
-  replay.uevent(pci('change'))
-  replay.pass(100)
-  replay.uevent(pci('change'))
+  for (let round = 0; round < 3; round++) {
+    replay.uevent(pci('change'))
+    replay.pass(100)
+  }
+  replay.uevent(card('remove'))
   replay.pass(100)
   expect(replay.take()).toEqual(['50 device-lost'])
+  replay.machine = plugged
+  replay.uevent(pci('change'))
+  replay.pass(100)
+  expect(replay.take()).toEqual(['415 device-observed'])
 })
 
 describe('lost messages', () => {

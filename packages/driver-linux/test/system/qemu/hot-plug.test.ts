@@ -66,24 +66,29 @@ describe.skipIf(missingTools !== undefined)(`a live machine (${missingTools ?? '
     watch.clear()
     await machine.yank(ports.external)
     await watch.until('second removal', () => removals().length === 2)
-    const at = (type: DriverEvent['type']): number[] =>
-      watch.seen.filter(({ event }) => event.type === type).map(({ atMs }) => atMs)
-    expect(at('device-leaving')).toHaveLength(2)
-    expect(at('device-lost')).toHaveLength(2)
-    // The kernel says nothing of the second GPU for seconds; the empty slot does.
-    expect(Math.max(...at('device-leaving'))).toBeLessThan(Math.max(...at('device-lost')))
-    expect(Math.max(...at('device-leaving'))).toBeLessThan(Math.min(...at('device-removed')))
-    watch.clear()
+    // The kernel says nothing of one of them for seconds; the empty slot does.
+    const first = new Map<string, number>()
+    for (const { atMs, event } of watch.seen) {
+      const bad = event.type === 'device-leaving' || event.type === 'device-lost'
+      if (bad && !first.has(event.key)) first.set(event.key, atMs)
+    }
+    const removedAt = watch.seen.flatMap(({ atMs, event }) => (event.type === 'device-removed' ? [atMs] : []))
+    expect(first.size).toBe(2)
+    expect(Math.max(...first.values())).toBeLessThan(Math.min(...removedAt))
   })
 
   it('counts PCI Express errors along the path', async () => {
     await machine.plugCard(ports.external)
     const key = await watch.untilReady()
     const before = await machine.vm.call<HealthSample>('sample', key)
-    await machine.injectError(ports.external, 'RCVR', true)
+    await machine.injectError(ports.external, 'COMP_TIME')
     await expect
-      .poll(async () => (await machine.vm.call<HealthSample>('sample', key)).correctableErrors, { timeout: 30_000 })
-      .toBe((before.correctableErrors ?? 0) + 1)
+      .poll(async () => (await machine.vm.call<HealthSample>('sample', key)).nonfatalErrors, { timeout: 30_000 })
+      .toBe((before.nonfatalErrors ?? 0) + 1)
+    // The card's driver has no part in the recovery, so the kernel says that it failed.
+    await watch.until('finding', (event) => {
+      return event.type === 'findings-observed' && event.findings.some(({ code }) => code === 'pcie-recovery-failed')
+    })
   })
 
   it('removes a card safely: refuses while a process holds it, names it, and then lets go', async () => {
@@ -123,10 +128,11 @@ describe.skipIf(missingTools !== undefined)(`a live machine (${missingTools ?? '
     const codes = ({ findings }: DriverSnapshot): string[] => findings.map(({ code }) => code)
     await plug('bridge', '0x174c', '0x2463', '0x00')
     await untilListed(machine.vm, 'the USB-only box', (one) => codes(one).includes('enclosure-usb-only'))
-    await watch.until(
-      'finding',
-      (event) => event.type === 'findings-observed' && event.findings.some(({ code }) => code === 'enclosure-usb-only'),
-    )
+    await watch.until('finding', (event) => {
+      const findings = event.type === 'resync' ? event.snapshot.findings : []
+      const told = event.type === 'findings-observed' ? event.findings : findings
+      return told.some(({ code }) => code === 'enclosure-usb-only')
+    })
     await machine.vm.sh('echo > /sys/kernel/config/usb_gadget/bridge/UDC')
     await plug('billboard', '0x2109', '0x0102', '0x11')
     await untilListed(machine.vm, 'the billboard', (one) => codes(one).includes('alternate-mode-failed'))

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
+  chmodSync,
   copyFileSync,
   cpSync,
   existsSync,
@@ -66,7 +67,7 @@ function systemArchive(kernel: Kernel): string {
     const { size, mtimeMs } = lstatSync(realpathSync(program))
     return `${program} ${size} ${mtimeMs}`
   })
-  return archive('system', hashOf([kernel.version, ...identity, ...modules]), (root) => {
+  return archive('system', hashOf(['2', kernel.version, ...identity, ...modules]), (root) => {
     for (const directory of ['bin', 'sbin', 'proc', 'sys', 'dev', 'run', 'tmp', 'etc', 'root', 'app']) {
       mkdirSync(join(root, directory), { recursive: true })
     }
@@ -141,7 +142,7 @@ function sdkArchive(): string {
     for (const file of readdirSync(guestFiles)) {
       cpSync(join(guestFiles, file), file === 'init' ? join(root, 'init') : join(root, 'app', file))
     }
-    execFileSync('chmod', ['755', join(root, 'init')])
+    chmodSync(join(root, 'init'), 0o755)
   })
 }
 
@@ -179,6 +180,8 @@ function archive(name: string, key: string, fill: (root: string) => void): strin
   for (const stale of readdirSync(cache)) if (stale.startsWith(`${name}-`)) rmSync(join(cache, stale))
   const root = mkdtempSync(join(tmpdir(), `egpu-${name}-`))
   try {
+    // mkdtemp makes it private, and it becomes the guest's `/`.
+    chmodSync(root, 0o755)
     fill(root)
     execFileSync('sh', ['-c', 'find . -print0 | cpio --null --quiet -o -H newc > "$0"', `${file}.new`], { cwd: root })
     renameSync(`${file}.new`, file)

@@ -152,9 +152,9 @@ export class Machine implements AsyncDisposable {
     while ((await this.vm.sh(count)) !== '0') await sleep(200)
   }
 
-  /** Injects a PCI Express error at a port: `COMP_TIME`, `-c ... RCVR`. */
-  async injectError(port: Port, error: string, correctable: boolean): Promise<void> {
-    const answer = await this.vm.hmp(`pcie_aer_inject_error ${correctable ? '-c ' : ''}${port.id} ${error}`)
+  /** Has a port report a PCI Express error: `COMP_TIME` is a completion timeout, not fatal. */
+  async injectError(port: Port, error: string): Promise<void> {
+    const answer = await this.vm.hmp(`pcie_aer_inject_error ${port.id} ${error}`)
     if (!answer.startsWith('OK')) throw new Error(`pcie_aer_inject_error: ${answer}`)
   }
 

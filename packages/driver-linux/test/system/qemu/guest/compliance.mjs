@@ -42,7 +42,7 @@ async function rig(ask) {
   await ask('plug')
   const driver = linuxDriver({
     safetyRescanMs: 600_000,
-    eventSource: netlinkSource('kernel', { receiveBufferBytes: 64 * 1024 }),
+    eventSource: netlinkSource('kernel', { receiveBufferBytes: 8 * 1024 }),
   })
   const external = ({ devices }) =>
     devices.find(({ verdict, stage }) => verdict?.conclusion === 'external' && stage === 'ready')
@@ -76,6 +76,6 @@ async function hold({ identity }) {
 /** More events, faster than a small buffer takes. */
 async function overflow() {
   const loop = 'i=0; while [ $i -lt 3000 ]; do echo change > /sys/class/mem/null/uevent; i=$((i+1)); done'
-  const shells = [1, 2].map(() => spawn('/bin/sh', ['-c', loop]))
+  const shells = [1, 2, 3, 4].map(() => spawn('/bin/sh', ['-c', loop]))
   await Promise.all(shells.map((shell) => new Promise((resolve) => shell.once('exit', resolve))))
 }

@@ -1,6 +1,7 @@
 export { CheckpointManager } from './checkpoint/checkpoint-manager.ts'
 export type { CheckpointManagerOptions, SaveOptions, StoredState } from './checkpoint/checkpoint-manager.ts'
 export { memoryStore } from './checkpoint/memory-store.ts'
+export { exportCheckpoint, importCheckpoint } from './checkpoint/one-file.ts'
 export type { Retention } from './checkpoint/retention.ts'
 export type {
   CheckpointDraft,

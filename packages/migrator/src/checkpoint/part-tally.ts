@@ -3,7 +3,7 @@ import type { StatePart } from '@egpu/core'
 
 /** Holds the bytes of a checkpoint against what was declared: each part once, in order, neither short nor long. */
 export class PartTally {
-  readonly #parts: readonly StatePart[]
+  readonly parts: readonly StatePart[]
   #index = 0
   #seen = 0
 
@@ -17,12 +17,12 @@ export class PartTally {
       }
       names.add(name)
     }
-    this.#parts = parts
+    this.parts = parts
   }
 
   add(part: string, byteLength: number): void {
     this.#skipFinished(part)
-    const expected = this.#parts[this.#index]
+    const expected = this.parts[this.#index]
     if (expected?.name !== part) {
       throw broken(
         `bytes of part '${part}' came where ${expected === undefined ? 'no more' : `'${expected.name}'`} was due`,
@@ -37,14 +37,14 @@ export class PartTally {
   /** Throws unless everything declared has come. */
   finish(): void {
     this.#skipFinished(undefined)
-    const missing = this.#parts[this.#index]
+    const missing = this.parts[this.#index]
     if (missing === undefined) return
     throw broken(`part '${missing.name}' ended after ${this.#seen} of the ${missing.byteLength} bytes it declared`)
   }
 
   #skipFinished(next: string | undefined): void {
     for (;;) {
-      const part = this.#parts[this.#index]
+      const part = this.parts[this.#index]
       if (part === undefined || part.name === next || this.#seen < part.byteLength) return
       this.#index += 1
       this.#seen = 0

@@ -1,0 +1,180 @@
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import type { AbortOptions, SavedState, StatePart } from '@egpu/core'
+import { PartTally } from './part-tally.ts'
+import type { CheckpointRecord, CheckpointStore } from './store.ts'
+
+/**
+ * A checkpoint as one stream: the magic and version, a head (JSON), then pieces, each with its length, its SHA-256 and its
+ * bytes, and at the end a piece of no length whose SHA-256 is that of all the SHA-256s before it.
+ */
+const magic = new TextEncoder().encode('EGPUCKP1')
+
+/** A head describes parts by name; more is no head. */
+const mostHeadBytes = 2 ** 24
+const mostPieceBytes = 2 ** 26
+const pieceBytes = 2 ** 20
+
+interface Head {
+  readonly workloadId: string
+  readonly progress: number
+  readonly parts: readonly StatePart[]
+}
+
+/** Everything of a checkpoint as one file's bytes, to be kept elsewhere or sent to somebody. */
+export async function* exportCheckpoint(
+  workloadId: string,
+  state: SavedState,
+  { signal }: AbortOptions = {},
+): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const { progress, parts } = state
+  const root: Uint8Array[] = []
+  yield magic
+  yield* piece(new TextEncoder().encode(JSON.stringify({ workloadId, progress, parts } satisfies Head)), root)
+  for (const { name } of parts) {
+    for await (const bytes of state.read(name, { signal })) {
+      for (let at = 0; at < bytes.byteLength; at += pieceBytes) {
+        yield* piece(bytes.slice(at, at + pieceBytes), root)
+      }
+    }
+  }
+  yield lengthOf(0)
+  yield await sha256(joined(root))
+}
+
+/**
+ * Writes an exported checkpoint into a store as the workload's newest. Every byte is checked before it is committed:
+ * rejects with `EGPU_CHECKPOINT_CORRUPT` for anything but a whole export, and nothing is left of it then.
+ */
+export async function importCheckpoint(
+  store: CheckpointStore,
+  source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  { signal }: AbortOptions = {},
+): Promise<CheckpointRecord> {
+  const input = new Input(source)
+  const root: Uint8Array[] = []
+  const start = await input.take(magic.byteLength)
+  if (!start.every((byte, i) => byte === magic[i]))
+    throw corrupt('it is no exported checkpoint of a version known here')
+  const { workloadId, progress, parts } = headOf(await nextPiece(input, root, mostHeadBytes))
+  const token = await store.acquire(workloadId, { signal })
+  const writer = await store.begin({ workloadId, token, progress, parts }, { signal })
+  try {
+    for (const { name, byteLength } of parts) {
+      for (let seen = 0; seen < byteLength;) {
+        const bytes = await nextPiece(input, root, mostPieceBytes)
+        seen += bytes.byteLength
+        if (bytes.byteLength === 0 || seen > byteLength)
+          throw corrupt(`the pieces of part '${name}' do not make up its length`)
+        await writer.append(name, bytes, { signal })
+      }
+    }
+    const end = await input.take(4)
+    if (numberOf(end) !== 0) throw corrupt('it goes on after its last part')
+    if (!isSame(await input.take(32), await sha256(joined(root))))
+      throw corrupt('its SHA-256 does not match its content')
+    await input.assertEnd()
+    return await writer.commit({ signal })
+  } catch (error) {
+    await writer.discard()
+    throw error
+  }
+}
+
+async function* piece(bytes: Uint8Array<ArrayBuffer>, root: Uint8Array[]): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const digest = await sha256(bytes)
+  root.push(digest)
+  yield lengthOf(bytes.byteLength)
+  yield digest
+  yield bytes
+}
+
+async function nextPiece(input: Input, root: Uint8Array[], most: number): Promise<Uint8Array<ArrayBuffer>> {
+  const length = numberOf(await input.take(4))
+  if (length > most) throw corrupt(`a piece of ${length} bytes is none`)
+  const digest = await input.take(32)
+  const bytes = await input.take(length)
+  if (!isSame(digest, await sha256(bytes))) throw corrupt('a piece of it was altered (SHA-256)')
+  root.push(digest)
+  return bytes
+}
+
+function headOf(bytes: Uint8Array): Head {
+  let head: Partial<Head> | null
+  try {
+    head = JSON.parse(new TextDecoder().decode(bytes)) as Partial<Head> | null
+  } catch (error) {
+    throw corrupt('its head cannot be read', error)
+  }
+  const { workloadId, progress, parts } = head ?? {}
+  const hasParts =
+    Array.isArray(parts) && parts.every((part: Partial<StatePart> | null) => typeof part?.name === 'string')
+  if (typeof workloadId !== 'string' || typeof progress !== 'number' || !hasParts)
+    throw corrupt('its head is incomplete')
+  try {
+    return { workloadId, progress, parts: new PartTally(parts).parts }
+  } catch (error) {
+    throw corrupt('its head names parts that cannot be', error)
+  }
+}
+
+/** Bytes as they come, given out as they are asked for. */
+class Input {
+  readonly #source: AsyncIterator<Uint8Array> | Iterator<Uint8Array>
+  #rest: Uint8Array = new Uint8Array()
+
+  constructor(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>) {
+    this.#source = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]()
+  }
+
+  async take(byteLength: number): Promise<Uint8Array<ArrayBuffer>> {
+    const bytes = new Uint8Array(byteLength)
+    for (let filled = 0; filled < byteLength;) {
+      if (this.#rest.byteLength === 0 && !(await this.#more())) throw corrupt('it ends too early')
+      const some = this.#rest.subarray(0, byteLength - filled)
+      bytes.set(some, filled)
+      filled += some.byteLength
+      this.#rest = this.#rest.subarray(some.byteLength)
+    }
+    return bytes
+  }
+
+  async assertEnd(): Promise<void> {
+    while (this.#rest.byteLength === 0) if (!(await this.#more())) return
+    throw corrupt('it goes on after its end')
+  }
+
+  async #more(): Promise<boolean> {
+    const next = await this.#source.next()
+    if (next.done === true) return false
+    this.#rest = next.value
+    return true
+  }
+}
+
+function lengthOf(byteLength: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(4)
+  new DataView(bytes.buffer).setUint32(0, byteLength)
+  return bytes
+}
+
+function numberOf(bytes: Uint8Array): number {
+  return new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0)
+}
+
+function joined(pieces: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(pieces.length * 32)
+  for (const [i, digest] of pieces.entries()) all.set(digest, i * 32)
+  return all
+}
+
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
+  return a.byteLength === b.byteLength && a.every((byte, i) => byte === b[i])
+}
+
+async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+  return new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))
+}
+
+function corrupt(why: string, cause?: unknown): EGpuError {
+  return new EGpuError(EGpuErrorCode.CheckpointCorrupt, `this export cannot be used: ${why}`, { cause })
+}

@@ -1,0 +1,25 @@
+import { systemClock } from '@egpu/core'
+import { simDriver } from '@egpu/driver-sim'
+import type { Work } from '@egpu/migrator/node'
+import { Mixer } from './mixer.ts'
+
+/** Work for a child of `survive`: a computation on a simulated GPU in real time. */
+const work: Work = () => {
+  const mixer = new Mixer({ clock: systemClock, words: 64, steps: 400, stepMs: 1 })
+  if (process.env['SURVIVOR'] === 'poison') setTimeout(() => process.abort(), 20)
+  if (process.env['SURVIVOR'] === 'hang') setTimeout(hangOnce, 300)
+  return {
+    drivers: [simDriver({ gpus: [{ name: 'inside' }] })],
+    workload: mixer,
+    config: { checkpointIntervalMs: 20 },
+    result: () => mixer.result,
+  }
+}
+
+/** What a driver call that never returns does to an event loop. */
+function hangOnce(): void {
+  if (process.env['SURVIVOR_BORN'] !== undefined) return
+  for (;;);
+}
+
+export default work

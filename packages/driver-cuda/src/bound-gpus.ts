@@ -5,10 +5,6 @@ export interface BoundGpu {
   /** `0000:06:00.0`. */
   readonly address: string
   readonly isSuspended: boolean
-  readonly vendorId: number | undefined
-  readonly deviceId: number | undefined
-  readonly subsystemVendorId: number | undefined
-  readonly subsystemDeviceId: number | undefined
   /** Another one after each re-plug, also where the address stays. */
   readonly incarnation: string
 }
@@ -30,17 +26,9 @@ export function readBoundGpus(sysfsRoot: string): readonly BoundGpu[] | undefine
 
 function readBoundGpu(home: string, address: string): BoundGpu {
   const device = `${home}/${address}`
-  const id = (name: string): number | undefined => {
-    const value = Number(readText(`${device}/${name}`) ?? Number.NaN)
-    return Number.isInteger(value) ? value : undefined
-  }
   return {
     address,
     isSuspended: isSuspended(device),
-    vendorId: id('vendor'),
-    deviceId: id('device'),
-    subsystemVendorId: id('subsystem_vendor'),
-    subsystemDeviceId: id('subsystem_device'),
     incarnation: incarnationOf(device),
   }
 }

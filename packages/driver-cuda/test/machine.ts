@@ -85,6 +85,7 @@ export class FakeMachine implements Disposable {
   readonly built: Built = build()
   readonly #before = process.env['EGPU_FAKE_CUDA']
   readonly #victims = new Set<ChildProcess>()
+  readonly #groups = new Set<number>()
 
   constructor(gpus = 2) {
     process.env['EGPU_FAKE_CUDA'] = join(this.home, 'machine')
@@ -169,6 +170,20 @@ export class FakeMachine implements Disposable {
     return { pid: child.pid as number, child, output, lines, finish }
   }
 
+  /** Two programs of one process group; their pids. */
+  async startPair(): Promise<readonly number[]> {
+    const script = '"$0" 0 1048576 0 5 >/dev/null & "$0" 0 1048576 0 5 >/dev/null & echo $(jobs -p); wait'
+    const shell = spawn('bash', ['-c', script, this.built.victim], {
+      detached: true,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const text = await new Promise<string>((resolve) => shell.stdout.setEncoding('utf8').once('data', resolve))
+    const pids = text.trim().split(' ').map(Number)
+    this.#groups.add(shell.pid as number)
+    await this.until('two victims to compute', () => pids.every((pid) => this.process(pid) !== 'gone'))
+    return pids
+  }
+
   /** What a victim prints when nobody disturbs it. */
   undisturbed(steps: number): readonly string[] {
     return execFileSync(this.built.victim, ['0', '1024', String(steps), '0'], { encoding: 'utf8' })
@@ -198,6 +213,7 @@ export class FakeMachine implements Disposable {
 
   [Symbol.dispose](): void {
     for (const child of this.#victims) child.kill('SIGKILL')
+    for (const group of this.#groups) process.kill(-group, 'SIGKILL')
     // Whoever hangs in a library of ours goes on.
     this.ctl('hang-nvml', 0)
     this.ctl('go-on')

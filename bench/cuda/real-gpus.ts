@@ -1,0 +1,141 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import type { Figure } from '../figure.ts'
+
+interface Step {
+  readonly ms: number
+}
+interface Move {
+  readonly pauseMs: number
+  readonly driverMs: number
+  readonly totalMs: number
+  readonly leftBytes: number
+  readonly steps: readonly Step[]
+}
+interface Compared {
+  readonly comparison?: { readonly identical: boolean } | undefined
+}
+interface Results {
+  readonly date: string
+  readonly driver?: string
+  readonly parts: {
+    readonly nvmlSampling?: { readonly shareOfCore?: number }
+    readonly parkAndResume?: {
+      readonly hostPeaks?: readonly { readonly anonymous: number }[]
+      readonly ownBefore?: number
+      readonly ownAfter?: number
+    }
+    readonly moves?: Compared & { readonly moves?: readonly Move[] }
+    readonly [killed: `killed-${string}`]: Compared & { readonly stateNow?: string }
+  }
+}
+
+/** What counts as the idle level: NVML rounds, and the driver keeps a little for itself. */
+const idleBytes = 32 * 2 ** 20
+
+/** Figures of the newest run on real GPUs (`test/device/cuda.sh`), which no CI machine can repeat; each has its date. */
+export function measure(): Promise<Figure[]> {
+  const home = new URL('../results/', import.meta.url)
+  const newest = names(home).at(-1)
+  if (newest === undefined) throw new Error('bench/results has no cuda-*.json; make one with test/device/cuda.sh')
+  const { date, parts } = JSON.parse(readFileSync(new URL(newest, home), 'utf8')) as Results
+  const on = `real GPUs, ${date.slice(0, 10)}`
+  const figures: Figure[] = []
+
+  const { moves = [], comparison } = parts.moves ?? {}
+  if (moves.length > 0) {
+    const kept = comparison?.identical === true ? moves.length : 0
+    const wanted = moves.length
+    figures.push({
+      figure: `moves with identical output (${on})`,
+      value: kept,
+      unit: 'moves',
+      against: `${wanted} moves`,
+      ratio: kept / wanted,
+      bar: '10 of 10',
+      pass: kept === wanted && wanted >= 10,
+    })
+    const left = Math.max(...moves.map(({ leftBytes }) => leftBytes))
+    figures.push({
+      figure: `memory left behind, most of all moves (${on})`,
+      value: left / 2 ** 20,
+      unit: 'MiB',
+      against: 'idle level',
+      bar: '<= 32 MiB',
+      pass: left <= idleBytes,
+    })
+    const driver = sum(moves.map(({ driverMs }) => driverMs))
+    const pause = sum(moves.map(({ pauseMs }) => pauseMs))
+    const total = sum(moves.map(({ totalMs }) => totalMs))
+    figures.push(
+      {
+        figure: `time added to the pause (${on})`,
+        value: (pause - driver) / wanted,
+        unit: 'ms per move',
+        against: "the driver's four calls",
+        ratio: pause / driver - 1,
+        bar: '<= 2 %',
+        pass: pause / driver - 1 <= 0.02,
+      },
+      {
+        figure: `whole call, checks before and after included (${on})`,
+        value: total / wanted,
+        unit: 'ms per move',
+        against: "the driver's four calls",
+        ratio: total / driver - 1,
+      },
+    )
+  }
+
+  const { hostPeaks = [], ownBefore, ownAfter } = parts.parkAndResume ?? {}
+  if (hostPeaks.length > 0 && ownBefore !== undefined && ownAfter !== undefined) {
+    const added = (sum(hostPeaks.map(({ anonymous }) => anonymous)) + Math.max(0, ownAfter - ownBefore)) / 1024
+    figures.push({
+      figure: `host memory added by us (${on})`,
+      value: added,
+      unit: 'MiB',
+      bar: '<= 64 MiB',
+      pass: added <= 64,
+    })
+  }
+
+  const killed = Object.entries(parts).filter(([name]) => name.startsWith('killed-'))
+  const recovered = killed.filter(([, part]) => {
+    const { stateNow, comparison: compared } = part as Compared & { readonly stateNow?: string }
+    return stateNow === 'running' && compared?.identical === true
+  }).length
+  if (killed.length > 0) {
+    figures.push({
+      figure: `processes recovered after a kill in the middle (${on})`,
+      value: recovered,
+      unit: 'kills',
+      against: `${killed.length} kills`,
+      ratio: recovered / killed.length,
+      bar: '100 %',
+      pass: recovered === killed.length,
+    })
+  }
+
+  const share = parts.nvmlSampling?.shareOfCore
+  if (share !== undefined) {
+    figures.push({
+      figure: `NVML sampling of one GPU at 1 Hz (${on})`,
+      value: share * 100,
+      unit: '% of a core',
+      bar: '<= 0.1 %',
+      pass: share <= 0.001,
+    })
+  }
+  return Promise.resolve(figures)
+}
+
+function names(home: URL): readonly string[] {
+  try {
+    return readdirSync(home)
+      .filter((name) => /^cuda-.*\.json$/.test(name))
+      .sort()
+  } catch {
+    return []
+  }
+}
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)

@@ -1,0 +1,102 @@
+import { EGpuManager } from '@egpu/core'
+import type { EGpuDevice } from '@egpu/core'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { cudaDriver, cudaGuest, detectCudaRuntime, resumeParked, runMovable } from '../src/index.ts'
+import type { CudaDriver } from '../src/index.ts'
+import { FakeMachine } from './machine.ts'
+
+vi.setConfig({ testTimeout: 60_000 })
+
+let machine: FakeMachine
+let driver: CudaDriver
+
+beforeEach(() => {
+  machine = new FakeMachine()
+  driver = cudaDriver({ ...machine.libraries, sysfsRoot: machine.sysfsRoot })
+})
+
+afterEach(async () => {
+  await driver.close()
+  machine[Symbol.dispose]()
+})
+
+async function device(index: number): Promise<EGpuDevice> {
+  const manager = await EGpuManager.create({ drivers: [driver] })
+  return manager.devices[index] as EGpuDevice
+}
+
+const signal = (): AbortSignal => new AbortController().signal
+
+it('has a program move to the equal GPU, and lets go of the device itself', async () => {
+  const victim = await machine.start()
+  const guest = cudaGuest({ ...machine.options, driver })
+  const leaving = await device(0)
+  const result = await guest.leave(leaving, { signal: signal() })
+  expect(result).toEqual({ left: true, moved: [`victim (pid ${victim.pid}): moved to ${machine.uuid(1)}`] })
+  expect(machine.process(victim.pid)).toBe('0 1')
+  const attached = machine.ctl('attached', 0)
+  await driver.health.sample(machine.uuid(0))
+  expect(machine.ctl('attached', 0)).toBe(attached)
+})
+
+it('parks where no GPU is equal; a call-off brings the program back', async () => {
+  machine.ctl('gpu', 1, 'device', 0x2235_10de)
+  const victim = await machine.start()
+  const guest = cudaGuest({ ...machine.options, driver })
+  const leaving = await device(0)
+  expect(await guest.leave(leaving, { signal: signal() })).toMatchObject({
+    left: true,
+    moved: [`victim (pid ${victim.pid}): parked in host memory`],
+  })
+  expect(machine.process(victim.pid)).toBe('2 0')
+  guest.stay?.(leaving)
+  await machine.until('the program to run again', () => machine.process(victim.pid) === '0 0')
+})
+
+it('vetoes for a program that can do neither, and the others come back', async () => {
+  const [good, bad] = [await machine.start(), await machine.start({ traits: ['mig'] })]
+  const guest = cudaGuest({ ...machine.options, driver, alwaysPark: true })
+  const result = await guest.leave(await device(0), { signal: signal() })
+  expect(result).toMatchObject({ left: false, reason: expect.stringContaining(`pid ${bad.pid}`) })
+  expect(machine.process(good.pid)).toBe('0 0')
+})
+
+it('resumes everybody who is parked after a re-plug', async () => {
+  const victim = await machine.start()
+  await cudaGuest({ ...machine.options, driver, alwaysPark: true }).leave(await device(0), { signal: signal() })
+  machine.unplug(0)
+  expect(await resumeParked(machine.options)).toMatchObject([{ resumed: false }])
+  machine.plug(0)
+  expect(await resumeParked(machine.options)).toMatchObject([{ resumed: true, processes: [{ pid: victim.pid }] }])
+  expect(machine.process(victim.pid)).toBe('0 0')
+})
+
+it('parks all of a process group or none', async () => {
+  const pair = await machine.startPair()
+  await cudaGuest({ ...machine.options, alwaysPark: true }).leave(await device(0), { signal: signal() })
+  expect(pair.map((pid) => machine.process(pid))).toEqual(['2 0', '2 0'])
+})
+
+it('detects CUDA without touching a GPU', async () => {
+  const attached = machine.ctl('attached', 0)
+  expect(await detectCudaRuntime(machine.libraries)).toEqual({
+    installed: true,
+    version: '13.0',
+    canPark: true,
+    canMove: true,
+  })
+  expect(machine.ctl('attached', 0)).toBe(attached)
+  expect(await detectCudaRuntime({ cudaLibrary: '/nowhere/libcuda.so.1' })).toMatchObject({ installed: false })
+})
+
+it('runs a program in a group of its own and hands on how it ended', async () => {
+  const node = process.execPath
+  expect(await runMovable(node, ['-e', 'process.exit(3)'], { stdio: 'ignore' })).toEqual({ exitCode: 3 })
+  const end = new AbortController()
+  const run = runMovable(node, ['-e', 'setInterval(() => {}, 1000)'], {
+    stdio: 'ignore',
+    signal: end.signal,
+    onStart: () => end.abort(),
+  })
+  expect(await run).toEqual({ endedBy: 'SIGTERM' })
+})

@@ -36,6 +36,7 @@ export class Checkpointer {
   #running: Promise<boolean> | undefined
   #notBefore = 0
   #lastAt = performance.now()
+  #savedAt = performance.now()
   #ring: { readonly incarnation: Incarnation; readonly ring: Ring } | undefined
 
   constructor(core: Core, options: CheckpointOptions) {
@@ -53,6 +54,16 @@ export class Checkpointer {
     if (!isDue || now < this.#notBefore) return
     // A failure here is a loss, and the recovery knows of it.
     this.run().catch(() => {})
+  }
+
+  /**
+   * Waits for a checkpoint when one is long overdue, as when devices are lost faster than they can be saved. Whoever
+   * waits for the device waits for this too: so the log, and what a replay takes, stay bounded.
+   */
+  async relieve(): Promise<void> {
+    const sinceSaved = performance.now() - this.#savedAt
+    const isOverdue = sinceSaved > 4 * this.#intervalMs || this.#core.log.bytes > 2 * this.#maxLogBytes
+    if (isOverdue && this.#core.log.length > 0) await this.run().catch(() => false)
   }
 
   /** Takes a checkpoint now, or joins the one under way. False when it came to nothing: the device went first. */
@@ -76,6 +87,7 @@ export class Checkpointer {
     commit(core, frozen, bytes)
     const drainMs = performance.now() - begun - pauseMs
     this.#notBefore = performance.now() + restFactor * drainMs
+    this.#savedAt = performance.now()
     core.stats.checkpoints += 1
     core.emit({ type: 'checkpointed', bytes: frozen.byteLength, pauseMs, drainMs })
     return true

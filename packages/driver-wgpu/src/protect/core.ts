@@ -166,7 +166,9 @@ export class Core {
       await this.ready()
       const incarnation = this.#incarnation
       const isAlive = await this.#keepAlive.during(incarnation.isAliveAfterWork())
-      if (isAlive && incarnation === this.#incarnation && this.isLive) return
+      if (!isAlive || incarnation !== this.#incarnation || !this.isLive) continue
+      await this.#keepAlive.during(this.checkpointer.relieve())
+      return
     }
   }
 

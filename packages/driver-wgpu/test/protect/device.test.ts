@@ -223,6 +223,21 @@ describe('through a loss', () => {
     expect(protectionOf(device).logBytes).toBeLessThan(2 ** 18)
   })
 
+  test('losses that come faster than checkpoints do not make the log grow for ever', async () => {
+    const device = await open({ checkpoint: { intervalMs: 1 } })
+    const steps = startSteps(device)
+    for (let step = 0; step < 20; step += 1) {
+      control.loseAt('submit', 1)
+      steps.step()
+      await device.queue.onSubmittedWorkDone()
+    }
+    expect(await readBack(device, steps.state)).toEqual(expectedState(20))
+    const { replayedEntries, checkpoints } = protectionOf(device).stats
+    expect(checkpoints).toBeGreaterThan(0)
+    // All of them again after each loss would be 210.
+    expect(replayedEntries).toBeLessThan(100)
+  })
+
   test('objects that nobody has any more are not made again', async () => {
     const device = await open()
     const makeGarbage = (): void => {

@@ -40,6 +40,24 @@ export class EncoderNode extends Node<object> {
     return result
   }
 
+  /**
+   * `call` for what the application handed over, which it returns captured. Passes are full of these, so each argument
+   * is looked at once.
+   */
+  take(method: string, args: readonly unknown[]): readonly unknown[] {
+    const isCurrent = this.epoch === this.core.epoch
+    const captured: unknown[] = []
+    const real: unknown[] = []
+    for (const value of args) {
+      const kept = typeof value === 'object' ? capture(value) : value
+      captured.push(kept)
+      if (isCurrent) real.push(kept instanceof Node ? kept.real : typeof kept === 'object' ? materialize(kept) : kept)
+    }
+    if (isCurrent) (this.real as Methods)[method]?.(...real)
+    this.recording.add(this.target, method, captured)
+    return captured
+  }
+
   callReal(method: string, args: readonly unknown[]): unknown {
     if (this.epoch !== this.core.epoch) return undefined
     return (this.real as Methods)[method]?.(...args.map(materialize))
@@ -101,9 +119,7 @@ function addPlainMethods(prototype: object, names: readonly string[]): void {
   for (const name of names) {
     const method = function (this: Handle<EncoderNode>, ...args: readonly unknown[]): void {
       const node = Handle.node(this)
-      const captured = args.map(capture)
-      for (const value of captured) if (value instanceof BufferNode) node.recording.buffers.add(value)
-      node.call(name, captured)
+      for (const value of node.take(name, args)) if (value instanceof BufferNode) node.recording.buffers.add(value)
     }
     Object.defineProperty(prototype, name, { value: method, writable: true, configurable: true })
   }
@@ -112,14 +128,8 @@ function addPlainMethods(prototype: object, names: readonly string[]): void {
 class BindingHandle<N extends EncoderNode = EncoderNode> extends EncoderHandle<N> {
   setBindGroup(...args: readonly unknown[]): void {
     const node = Handle.node(this)
-    const captured = args.map(capture)
-    node.call('setBindGroup', captured)
-    const group = captured[1]
-    if (!(group instanceof BindGroupNode)) return
-    const { recording } = node
-    for (const write of group.writes) recording.markBinding(write)
-    for (const buffer of group.buffers) recording.buffers.add(buffer)
-    for (const texture of group.textures) recording.markTextureRead(texture)
+    const group = node.take('setBindGroup', args)[1]
+    if (group instanceof BindGroupNode) node.recording.markGroup(group)
   }
 }
 

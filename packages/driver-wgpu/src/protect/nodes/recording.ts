@@ -1,6 +1,6 @@
 import { materialize } from '../capture.ts'
 import type { BufferNode } from './buffer-node.ts'
-import type { BindingWrite } from './bind-group-node.ts'
+import type { BindGroupNode } from './bind-group-node.ts'
 import type { Methods } from './node.ts'
 import type { QueryNode } from './query-node.ts'
 import type { TextureNode } from './texture-node.ts'
@@ -21,6 +21,7 @@ export class Recording {
   readonly writtenQueries: Set<QueryNode> = new Set()
   readonly resolvedQueries: Set<QueryNode> = new Set()
   readonly #writes: Map<BufferNode, number[]> = new Map()
+  readonly #groups: Set<BindGroupNode> = new Set()
   #passes = 0
 
   get length(): number {
@@ -45,9 +46,16 @@ export class Recording {
     else if (ranges.at(-2) !== start || ranges.at(-1) !== end) ranges.push(start, end)
   }
 
-  markBinding(write: BindingWrite): void {
-    if ('buffer' in write) this.markBuffer(write.buffer, write.start, write.end)
-    else this.writtenTextures.add(write.texture)
+  /** Work may use what the group binds, and write what it binds for writing. */
+  markGroup(group: BindGroupNode): void {
+    if (this.#groups.has(group)) return
+    this.#groups.add(group)
+    for (const write of group.writes) {
+      if ('buffer' in write) this.markBuffer(write.buffer, write.start, write.end)
+      else this.writtenTextures.add(write.texture)
+    }
+    for (const buffer of group.buffers) this.buffers.add(buffer)
+    for (const texture of group.textures) this.markTextureRead(texture)
   }
 
   markTextureRead(texture: TextureNode): void {

@@ -1,0 +1,185 @@
+/**
+ * The figures that need a real GPU, in one call: `node --expose-gc --conditions=@egpu/source --import=tsx
+ * bench/wgpu/child/gpu.ts bench/results/wgpu-<gpu>.json`. Takes 4 GiB of GPU memory and about a minute.
+ */
+import { writeFileSync } from 'node:fs'
+import { checkpointBuffers, protectDevice, wgpuDriver } from '@egpu/driver-wgpu'
+import type { OpenTarget } from '@egpu/core'
+import type { Figure } from '../../figure.ts'
+import { percentile } from '../../figure.ts'
+
+const mebibyte = 2 ** 20
+const bytes = Number(process.env['EGPU_BENCH_MIB'] ?? 1024) * mebibyte
+const ring = { chunkBytes: 16 * mebibyte, slots: 8 }
+
+const gigabytesPerSecond = (ms: number): number => bytes / 1e6 / ms
+
+async function timed(work: () => unknown): Promise<number> {
+  const begun = performance.now()
+  await work()
+  return performance.now() - begun
+}
+
+/** The best of several rounds after a first one that only warms up. */
+async function best(rounds: number, work: () => unknown): Promise<number> {
+  await work()
+  const times: number[] = []
+  for (let round = 0; round < rounds; round += 1) times.push(await timed(work))
+  return Math.min(...times)
+}
+
+async function checkpointFigures(target: OpenTarget<GPUDevice>): Promise<Figure[]> {
+  const { handle: device } = target
+  const state = device.createBuffer({ size: bytes, usage: 0x8c })
+  const other = device.createBuffer({ size: bytes, usage: 0xc })
+  const copyMs = await best(5, async () => {
+    const encoder = device.createCommandEncoder()
+    encoder.copyBufferToBuffer(state, 0, other, 0, bytes)
+    device.queue.submit([encoder.finish()])
+    await device.queue.onSubmittedWorkDone()
+  })
+  const checkpoint = checkpointBuffers(target, { state }, ring)
+  const freezeMs = await best(5, async () => {
+    await using _ = checkpoint.freeze(0)
+    await device.queue.onSubmittedWorkDone()
+  })
+  const frozen = checkpoint.freeze(0)
+  const host: Uint8Array[] = []
+  const drainMs = await best(3, async () => {
+    host.length = 0
+    for await (const piece of frozen.read('state')) host.push(piece)
+  })
+  const naiveMs = await best(2, () => readNaively(device, state))
+  const parts = [{ name: 'state', byteLength: bytes }]
+  const saved = {
+    progress: 0,
+    parts,
+    async *read() {
+      yield* host
+    },
+  }
+  const restoreMs = await best(3, () => checkpoint.restore(saved))
+  const whole = new Uint8Array(bytes).fill(1)
+  const writeMs = await best(3, async () => {
+    device.queue.writeBuffer(state, 0, whole)
+    await device.queue.onSubmittedWorkDone()
+  })
+  const [drain, naive, restore, write] = [drainMs, naiveMs, restoreMs, writeMs].map(gigabytesPerSecond) as [
+    number,
+    number,
+    number,
+    number,
+  ]
+  return [
+    {
+      figure: 'freeze pause',
+      value: freezeMs,
+      unit: 'ms',
+      against: `plain device copy of the same bytes, ${copyMs.toFixed(2)} ms`,
+      ratio: freezeMs / copyMs,
+      bar: '<= 1.5 x',
+      pass: freezeMs <= 1.5 * copyMs,
+    },
+    {
+      figure: 'drain to host memory',
+      value: drain,
+      unit: 'GB/s',
+      against: `one staging buffer after another, ${naive.toFixed(1)} GB/s`,
+      ratio: drain / naive,
+      bar: '>= 25 GB/s and >= 3 x',
+      pass: drain >= 25 && drain >= 3 * naive,
+    },
+    {
+      figure: 'restore',
+      value: restore,
+      unit: 'GB/s',
+      against: `writeBuffer, ${write.toFixed(1)} GB/s`,
+      ratio: restore / write,
+      bar: '>= 22 GB/s and >= 7 x',
+      pass: restore >= 22 && restore >= 7 * write,
+    },
+  ]
+}
+
+/** What an application would write first: one staging buffer, mapped and copied piece by piece. */
+async function readNaively(device: GPUDevice, source: GPUBuffer): Promise<void> {
+  const size = Math.min(64 * mebibyte, bytes)
+  const host = new Uint8Array(bytes)
+  for (let offset = 0; offset < bytes; offset += size) {
+    const staging = device.createBuffer({ size, usage: 0x9 })
+    const encoder = device.createCommandEncoder()
+    encoder.copyBufferToBuffer(source, offset, staging, 0, size)
+    device.queue.submit([encoder.finish()])
+    await staging.mapAsync(1)
+    host.set(new Uint8Array(staging.getMappedRange()), offset)
+    staging.destroy()
+  }
+}
+
+/** Work that keeps the GPU busy, in milliseconds for one round of it. */
+function gpuBoundRound(device: GPUDevice): () => Promise<number> {
+  const words = bytes / 256
+  const buffer = device.createBuffer({ size: words * 4, usage: 0x80 })
+  const code = `@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    @compute @workgroup_size(256) fn main(@builtin(global_invocation_id) id: vec3u) {
+      var v = x[id.x];
+      for (var i = 0u; i < 4096u; i += 1u) { v = v * 1664525u + 1013904223u; }
+      x[id.x] = v;
+    }`
+  const pipeline = device.createComputePipeline({
+    layout: 'auto',
+    compute: { module: device.createShaderModule({ code }) },
+  })
+  const group = device.createBindGroup({
+    layout: pipeline.getBindGroupLayout(0),
+    entries: [{ binding: 0, resource: { buffer } }],
+  })
+  return () =>
+    timed(async () => {
+      for (let at = 0; at < 100; at += 1) {
+        const encoder = device.createCommandEncoder()
+        const pass = encoder.beginComputePass()
+        pass.setPipeline(pipeline)
+        pass.setBindGroup(0, group)
+        pass.dispatchWorkgroups(words / 256)
+        pass.end()
+        device.queue.submit([encoder.finish()])
+      }
+      await device.queue.onSubmittedWorkDone()
+    })
+}
+
+async function overheadFigure(bare: GPUDevice): Promise<Figure> {
+  const guarded = await protectDevice()
+  const [plain, watched] = [gpuBoundRound(bare), gpuBoundRound(guarded)]
+  const times = { plain: [] as number[], watched: [] as number[] }
+  for (let round = 0; round < 12; round += 1) {
+    const [a, b] = [await plain(), await watched()]
+    if (round > 1) {
+      times.plain.push(a)
+      times.watched.push(b)
+    }
+  }
+  guarded.destroy()
+  await guarded.lost
+  const ratio = percentile(times.watched, 0.5) / percentile(times.plain, 0.5)
+  return {
+    figure: 'GPU-bound work on the protected device',
+    value: percentile(times.watched, 0.5),
+    unit: 'ms',
+    against: `bare device, ${percentile(times.plain, 0.5).toFixed(2)} ms`,
+    ratio,
+    bar: '<= 1.01 x',
+    pass: ratio <= 1.01,
+  }
+}
+
+await using driver = wgpuDriver()
+const [target] = await driver.runtime.targets()
+if (target === undefined) throw new Error(`no adapter: ${JSON.stringify(await driver.probe())}`)
+const open = await driver.runtime.open(target.id)
+const figures = [...(await checkpointFigures(open)), await overheadFigure(open.handle)]
+const result = { date: new Date().toISOString().slice(0, 10), gpu: target.name, bytes, figures }
+const [, , file] = process.argv
+if (file !== undefined) writeFileSync(file, `${JSON.stringify(result, undefined, 2)}\n`)
+console.log(JSON.stringify(result))

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Finding } from '@egpu/core'
-import { listQuietly } from '../quiet-files.ts'
+import { listQuietly, readQuietly } from '../quiet-files.ts'
 import type { Topology } from '../topology/types.ts'
 import { usbFindings } from './findings.ts'
 import type { UsbDeviceFacts } from './findings.ts'
@@ -10,7 +10,7 @@ import type { ListUsb } from './list-usb.ts'
 export class UsbFallbacks {
   readonly #list: ListUsb
   readonly #directory: string
-  #names: string | undefined
+  #seen: string | undefined
   #devices: readonly UsbDeviceFacts[] = []
 
   constructor(sysfsRoot: string, list: ListUsb) {
@@ -19,11 +19,18 @@ export class UsbFallbacks {
   }
 
   async find({ thunderbolt }: Topology): Promise<readonly Finding[]> {
-    const names = listQuietly(this.#directory).join()
-    if (names !== this.#names) {
-      this.#devices = names === '' ? [] : await this.#list()
-      this.#names = names
+    const present = this.#present()
+    if (present !== this.#seen) {
+      this.#devices = present === '' ? [] : await this.#list()
+      this.#seen = present
     }
     return usbFindings(this.#devices, thunderbolt.routers.filter(({ isHost }) => !isHost).length)
+  }
+
+  /** Names say where something is plugged in; the device number, which is never used twice in a row, says what. */
+  #present(): string {
+    return listQuietly(this.#directory)
+      .map((name) => `${name}=${readQuietly(join(this.#directory, name, 'devnum'))?.trim() ?? ''}`)
+      .join()
   }
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -65,6 +65,10 @@ it('lists the bus again only when something on it changed', async () => {
     expect(await fallbacks.find(noBoxes)).toHaveLength(1)
     await fallbacks.find(noBoxes)
     expect(listed).toBe(1)
+    // Another device at the same place.
+    writeFileSync(join(root, 'bus/usb/devices/1-2/devnum'), '7\n')
+    await fallbacks.find(noBoxes)
+    expect(listed).toBe(2)
     rmSync(join(root, 'bus/usb/devices/1-2'), { recursive: true })
     expect(await fallbacks.find(noBoxes)).toEqual([])
   } finally {

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { cache } from './cache.ts'
 import { buildImage } from './image.ts'
 import { debianKernel } from './kernel.ts'
-import { Vm } from './vm.ts'
+import { HarnessError, Vm } from './vm.ts'
 
 /** The guest's root ports, by the QEMU id that devices are plugged into. */
 export const ports = {
@@ -63,7 +63,7 @@ function externalPortTable(): string {
 }
 
 /** A card that comes sooner after another is ejected with it: pciehp is still busy with the slot. */
-const slotRestMs = 1500
+const slotRestMs = 3000
 
 /** The hands that touch the cable. */
 export class Machine implements AsyncDisposable {
@@ -77,15 +77,20 @@ export class Machine implements AsyncDisposable {
 
   /** One card with its sound function into a port, as a desktop GPU is. */
   async plugCard(port: Port, second: 'sound' | 'none' = 'sound'): Promise<void> {
-    await this.#rest(port)
-    const name = this.#name()
-    await this.vm.frozen(async () => {
-      const multifunction = second === 'sound'
-      if (multifunction) {
-        await this.vm.qmp('device_add', { driver: 'intel-hda', id: `${name}-sound`, bus: port.id, addr: '0.1' })
-      }
-      await this.vm.qmp('device_add', { driver: 'secondary-vga', id: name, bus: port.id, addr: '0.0', multifunction })
-    })
+    for (let tries = 0; tries < 3; tries++) {
+      await this.#rest(port)
+      const name = this.#name()
+      await this.vm.frozen(async () => {
+        const multifunction = second === 'sound'
+        if (multifunction) {
+          await this.vm.qmp('device_add', { driver: 'intel-hda', id: `${name}-sound`, bus: port.id, addr: '0.1' })
+        }
+        await this.vm.qmp('device_add', { driver: 'secondary-vga', id: name, bus: port.id, addr: '0.0', multifunction })
+      })
+      if (await this.#isAccepted(port)) return
+      this.#yankedAtMs.set(port.id, Date.now())
+    }
+    throw new HarnessError(`QEMU's slot ${port.slot} ejects every card`)
   }
 
   /** A card and somebody else's device behind a bridge to conventional PCI, which no IOMMU can tell apart. */
@@ -164,6 +169,19 @@ export class Machine implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  /** Whether the kernel took the card: a slot that was still busy with the last one ejects the next. */
+  async #isAccepted({ address, slot }: Port): Promise<boolean> {
+    const bus = `/sys/bus/pci/devices/0000:${address}`
+    for (let tries = 0; tries < 100; tries++) {
+      const [power, found] = (
+        await this.vm.sh(`cat /sys/bus/pci/slots/${slot}/power; ls -d ${bus}/0000:* 2>/dev/null | wc -l`)
+      ).split('\n')
+      if (power === '1' && found !== '0') return true
+      await sleep(200)
+    }
+    return false
   }
 
   async #rest(port: Port): Promise<void> {

@@ -7,7 +7,7 @@ import { linuxDriver, netlinkSource } from '@egpu/driver-linux'
 import { runCompliance } from './compliance.mjs'
 
 export function methods({ send }) {
-  const driver = linuxDriver()
+  const driver = linuxDriver({ safetyRescanMs: 600_000 })
   const watches = new Map()
   const asked = new Map()
 
@@ -22,11 +22,12 @@ export function methods({ send }) {
 
   /** Starts a watch and sends everything it yields; answers once the first resync came. */
   async function watch(name, options = {}) {
-    const eventSource =
-      options.receiveBufferBytes === undefined
-        ? undefined
-        : netlinkSource('kernel', { receiveBufferBytes: options.receiveBufferBytes })
-    const watched = linuxDriver({ safetyRescanMs: options.safetyRescanMs ?? 600_000, eventSource })
+    const { receiveBufferBytes } = options
+    // The same driver that removes a card has to know that its going is no surprise.
+    const watched =
+      receiveBufferBytes === undefined
+        ? driver
+        : linuxDriver({ safetyRescanMs: 600_000, eventSource: netlinkSource('kernel', { receiveBufferBytes }) })
     const stop = new AbortController()
     watches.set(name, stop)
     const events = watched.watch({ signal: stop.signal })[Symbol.asyncIterator]()

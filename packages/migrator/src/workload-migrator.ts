@@ -1,5 +1,5 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { Checkpointable, EGpuDevice, Guest, LeaveResult } from '@egpu/core'
+import type { Checkpointable, EGpuDevice, Guest, LeaveResult, TargetLoss } from '@egpu/core'
 import { CheckpointManager } from './checkpoint/checkpoint-manager.ts'
 import { memoryStore } from './checkpoint/memory-store.ts'
 import { resolveConfig } from './config.ts'
@@ -113,10 +113,10 @@ export class WorkloadMigrator implements AsyncDisposable {
   }
 
   #listen(manager: MigratorHost): (() => void)[] {
-    const gone = (device: EGpuDevice, reason: string): void => {
+    const gone = (device: EGpuDevice, reason: TargetLoss['reason'], message: string): void => {
       this.#context.directory.invalidate()
       this.#context.stability.lost(device.id, manager.clock.now())
-      for (const run of this.#runs.values()) run.deviceGone(device, reason)
+      for (const run of this.#runs.values()) run.deviceGone(device, reason, message)
     }
     const changed = (): void => {
       this.#context.directory.invalidate()
@@ -127,9 +127,9 @@ export class WorkloadMigrator implements AsyncDisposable {
       for (const run of this.#runs.values()) run.warn(warning)
     }
     return [
-      manager.on('lost', ({ device, reason }) => gone(device, reason)),
-      manager.on('wedged', ({ device, reason }) => gone(device, reason)),
-      manager.on('disconnected', ({ device }) => gone(device, 'it is off the bus')),
+      manager.on('lost', ({ device, reason }) => gone(device, 'unknown', reason)),
+      manager.on('wedged', ({ device, reason }) => gone(device, 'hung', reason)),
+      manager.on('disconnected', ({ device }) => gone(device, 'unplugged', 'it is off the bus')),
       manager.on('leaving', ({ device, reason }) => warn({ kind: 'leaving', device, reason })),
       manager.on('health-changed', ({ device, before, after }) => {
         if (after.level === 'good') changed()

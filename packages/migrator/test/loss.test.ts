@@ -199,6 +199,42 @@ describe('a lost device', () => {
   })
 })
 
+describe('work that kills devices', () => {
+  it('is stopped after the third, before it gets to the rest, with its checkpoints kept', async () => {
+    await using machine = await bench({ boxes: 5, checkpointIntervalMs: 50, failBackAfterMs: Infinity })
+    const { clock, migrator, driver } = machine
+    const mixer = new Mixer({ clock, runtimes: [RuntimeKind.Simulated] })
+    const run = migrator.run(mixer)
+    run.finished.catch(() => undefined)
+    await clock.advance(120)
+    for (let victims = 0; victims < 3; victims += 1) {
+      driver.machine.gpu(`gpu-${run.where?.name}`).wedge()
+      await clock.advance(20)
+    }
+    await expect(machine.until(run.finished)).rejects.toThrow(/was running each time when A, B, C died/)
+    expect(run.state).toBe(RunState.Failed)
+    expect(await migrator.checkpoints.list('mixer')).not.toEqual([])
+  })
+
+  it('is not suspected where it got further in between, nor where cables were pulled', async () => {
+    await using machine = await bench({ boxes: 5, checkpointIntervalMs: 50, failBackAfterMs: Infinity })
+    const { clock, migrator, driver, boxes } = machine
+    const mixer = new Mixer({ clock })
+    const run = migrator.run(mixer)
+    for (let victims = 0; victims < 2; victims += 1) {
+      await clock.advance(120)
+      driver.machine.gpu(`gpu-${run.where?.name}`).wedge()
+    }
+    await clock.advance(20)
+    for (const box of boxes.slice(2)) {
+      box.yank()
+      await clock.advance(20)
+    }
+    await machine.until(run.finished)
+    expect(mixer.result).toBe(reference)
+  })
+})
+
 describe('a device that comes back', () => {
   it('gets its work back once it has stayed for a while', async () => {
     await using machine = await bench({ failBackAfterMs: 300 })

@@ -1,5 +1,5 @@
 import { abandonable, EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { AbortOptions, Checkpointable, ComputeTarget, EGpuDevice } from '@egpu/core'
+import type { AbortOptions, Checkpointable, ComputeTarget, EGpuDevice, TargetLoss } from '@egpu/core'
 import type { CheckpointRecord } from '../checkpoint/store.ts'
 import { messageOf } from '../failure.ts'
 import { standingKey } from '../placement/stability.ts'
@@ -17,6 +17,7 @@ import { Homes } from './homes.ts'
 import { Moves } from './moves.ts'
 import type { Move, MoveRequest } from './moves.ts'
 import type { Placement } from './placement.ts'
+import { PoisonWatch } from './poison.ts'
 import { Refusals } from './refusals.ts'
 import { SaveSchedule } from './save-schedule.ts'
 import { Saver } from './saver.ts'
@@ -42,6 +43,7 @@ export class RunningWorkload implements WorkloadRun {
   readonly #homes: Homes
   readonly #arrivals: Arrivals
   readonly #moves = new Moves()
+  readonly #poison = new PoisonWatch()
   readonly #wakeup: Wakeup
   readonly #stop = new AbortController()
   readonly #started = deferred<ComputeTarget>()
@@ -145,10 +147,10 @@ export class RunningWorkload implements WorkloadRun {
   }
 
   /** A device died or left the bus: if the work is on it, or about to be, that stay is over. */
-  deviceGone(device: EGpuDevice, reason: string): void {
+  deviceGone(device: EGpuDevice, reason: TargetLoss['reason'], message: string): void {
     for (const stay of this.#stays()) {
       if (stay.target.deviceId !== device.id || stay.open.epoch > device.epoch) continue
-      stay.lose({ reason: 'unplugged', message: reason, atMs: this.#now() })
+      stay.lose({ reason, message, atMs: this.#now() })
     }
   }
 
@@ -234,6 +236,7 @@ export class RunningWorkload implements WorkloadRun {
     } catch (error) {
       if (this.#outcome === undefined) this.#conclude({ ok: false, error, state: RunState.Failed })
     } finally {
+      cause.attempt?.end()
       cause.slot?.()
     }
     return undefined
@@ -271,7 +274,7 @@ export class RunningWorkload implements WorkloadRun {
   /** Until something has to be done about it, the workload works and is saved now and then. */
   async #attend(placement: Placement): Promise<Cause | undefined> {
     while (this.#outcome === undefined) {
-      if (placement.loss !== undefined) return this.#onFailure(placement)
+      if (placement.loss !== undefined) return this.#onFailure(placement, placement.loss)
       const move = this.#moves.next
       if (move !== undefined) {
         const cause = await this.#move(placement, move)
@@ -296,17 +299,23 @@ export class RunningWorkload implements WorkloadRun {
   }
 
   /** Steps 1 to 3 of a loss: it was noticed, the workload lets go, and a commit that was under way may still count. */
-  async #onFailure(placement: Placement): Promise<Cause> {
+  async #onFailure(placement: Placement, loss: TargetLoss): Promise<Cause> {
     this.#state = RunState.Moving
     const { target } = placement
     const cause = this.#causeOf('device-lost', target, placement.lostAt)
     this.#arrivals.noteLoss(target)
     this.#homes.drivenFrom(target)
+    this.#poison.lost(target, loss, this.#saver.latest?.progress)
     this.#placement = undefined
     await Promise.all([
       settleWithin(this.#context, this.#saver.saving, graceMs(this.#context)),
       depart(this.#context, this.workload, placement),
     ])
+    const { victims } = this.#poison
+    if (victims !== undefined) {
+      const message = `${this.workload.id} was running each time when ${victims.join(', ')} died, and got nowhere; it is stopped, its checkpoints are kept`
+      this.#conclude({ ok: false, error: new EGpuError(EGpuErrorCode.WorkloadFailed, message), state: RunState.Failed })
+    }
     return cause
   }
 
@@ -322,7 +331,11 @@ export class RunningWorkload implements WorkloadRun {
       this.#schedule.settle(await takeOff(this.#context, this.workload, this.#saver, placement, stop))
       await depart(this.#context, this.workload, placement)
     } catch (error) {
-      if (placement.loss !== undefined && this.#outcome === undefined) return this.#lostOnTheWay(placement, cause)
+      if (placement.loss !== undefined && this.#outcome === undefined) {
+        // The source died before the work was off it; the target that was prepared is as good as any.
+        const { attempt, slot } = cause
+        return { ...(await this.#onFailure(placement, placement.loss)), attempt, slot }
+      }
       cause.attempt?.end()
       cause.slot?.()
       if (this.#outcome !== undefined) return undefined
@@ -340,11 +353,6 @@ export class RunningWorkload implements WorkloadRun {
     }
     // Where it must not go is known from the device itself from now on.
     return { ...cause, progress: this.workload.progress, move: move.targetId === undefined ? undefined : move }
-  }
-
-  /** The source died before the work was off it; the target that was prepared is as good as any. */
-  async #lostOnTheWay(placement: Placement, { attempt, slot }: Cause): Promise<Cause> {
-    return { ...(await this.#onFailure(placement)), attempt, slot }
   }
 
   /** Lets go of the target; work that was only interrupted gets a last checkpoint first. */

@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Figure } from '../figure.ts'
+import { measureGpu } from './child/measure-gpu.ts'
 
 interface Recorded {
   readonly date: string
@@ -7,9 +8,18 @@ interface Recorded {
   readonly figures: readonly Figure[]
 }
 
-/** Figures of a real GPU, as bench/wgpu/child/gpu.ts wrote them on a machine that has one. */
+const results = new URL('../results/', import.meta.url)
+
+/**
+ * Figures of a real GPU. On a machine that has one, `EGPU_BENCH_RECORD=wgpu-h200 pnpm bench wgpu gpu` measures them and
+ * writes bench/results/wgpu-h200.json; anywhere else they come from there, with their date.
+ */
 export async function measure(): Promise<Figure[]> {
-  const results = new URL('../results/', import.meta.url)
+  const record = process.env['EGPU_BENCH_RECORD']
+  if (record !== undefined) {
+    const recorded: Recorded = { date: new Date().toISOString().slice(0, 10), ...(await measureGpu()) }
+    writeFileSync(new URL(`${record}.json`, results), `${JSON.stringify(recorded, undefined, 2)}\n`)
+  }
   return readdirSync(results)
     .filter((name) => /^wgpu-.*\.json$/.test(name))
     .flatMap((name) => {

@@ -1,8 +1,3 @@
-/**
- * The figures that need a real GPU, in one call: `node --expose-gc --conditions=@egpu/source --import=tsx
- * bench/wgpu/child/gpu.ts bench/results/wgpu-<gpu>.json`. Takes 4 GiB of GPU memory and about a minute.
- */
-import { writeFileSync } from 'node:fs'
 import { checkpointBuffers, protectDevice, wgpuDriver } from '@egpu/driver-wgpu'
 import type { OpenTarget } from '@egpu/core'
 import type { Figure } from '../../figure.ts'
@@ -174,12 +169,12 @@ async function overheadFigure(bare: GPUDevice): Promise<Figure> {
   }
 }
 
-await using driver = wgpuDriver()
-const [target] = await driver.runtime.targets()
-if (target === undefined) throw new Error(`no adapter: ${JSON.stringify(await driver.probe())}`)
-const open = await driver.runtime.open(target.id)
-const figures = [...(await checkpointFigures(open)), await overheadFigure(open.handle)]
-const result = { date: new Date().toISOString().slice(0, 10), gpu: target.name, bytes, figures }
-const [, , file] = process.argv
-if (file !== undefined) writeFileSync(file, `${JSON.stringify(result, undefined, 2)}\n`)
-console.log(JSON.stringify(result))
+/** The figures that need a real GPU. Takes 4 GiB of its memory and about a minute. */
+export async function measureGpu(): Promise<{ readonly gpu: string; readonly figures: readonly Figure[] }> {
+  await using driver = wgpuDriver()
+  const [target] = await driver.runtime.targets()
+  if (target === undefined) throw new Error(`no adapter: ${JSON.stringify(await driver.probe())}`)
+  const open = await driver.runtime.open(target.id)
+  const figures = [...(await checkpointFigures(open)), await overheadFigure(open.handle)]
+  return { gpu: target.name, figures }
+}

@@ -13,12 +13,14 @@ export interface KeyParts {
 
 /**
  * A key for each GPU, in order. In a box: the box's id and the slot, which survive ports and reboots. Else
- * vendor:device:subsystem, with the serial number where it can be read, else with the place (device and function
- * numbers along the path, no bus numbers) for what cannot move, and for twins.
+ * vendor:device:subsystem, with the place (device and function numbers along the path, no bus numbers) for what cannot
+ * move, and for twins. No serial number: only root can read it, and only while the device is awake.
  */
 export function keysOf(gpus: readonly KeyParts[]): readonly string[] {
   const first = gpus.map(keyOf)
-  const second = first.map((key, index) => (isRepeated(first, key) ? `${key}@${placeOf(gpus[index])}` : key))
+  const second = first.map((key, index) =>
+    isRepeated(first, key) && gpus[index]?.movable === true ? `${key}@${placeOf(gpus[index])}` : key,
+  )
   return second.map((key, index) => {
     const before = second.slice(0, index).filter((other) => other === key).length
     return before === 0 ? key : `${key}#${before + 1}`
@@ -30,8 +32,6 @@ function keyOf({ gpu, enclosureUid, slot, movable }: KeyParts): string {
   const ids = [gpu.vendorId, gpu.deviceId, gpu.subsystemVendorId, gpu.subsystemDeviceId]
     .map((id) => id?.toString(16).padStart(4, '0') ?? '-')
     .join(':')
-  const serial = gpu.details?.serial
-  if (serial !== undefined) return `${ids}@${serial}`
   return movable ? ids : `${ids}@${positionOf(gpu)}`
 }
 

@@ -34,7 +34,7 @@ function findName(text: string, vendorId: number, deviceId: number): string | un
   const device = text.indexOf(`\n\t${hex(deviceId)}  `, vendor)
   if (device < 0 || /\n[\da-f]{4} {2}/.test(text.slice(vendor + 1, device))) return undefined
   const line = /.*/.exec(text.slice(device + 8, device + 264))?.[0] ?? ''
-  return /\[([^\]]+)\]/.exec(line)?.[1] ?? parseName(line)
+  return parseName(/\[([^\]]+)\]/.exec(line)?.[1] ?? line)
 }
 
 function hex(id: number): string {

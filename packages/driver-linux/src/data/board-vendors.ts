@@ -1,6 +1,6 @@
 /**
  * Makers of graphics cards that make no laptops: a GPU with one of these as subsystem vendor is a card in a slot.
- * ASUS, GIGABYTE, MSI, Lenovo, Acer and HP are left out on purpose, their laptops carry the same id.
+ * ASUS, GIGABYTE, MSI, Lenovo, Acer, HP and EVGA (SC15, SC17) are left out on purpose, their laptops carry the same id.
  * Source: pci.ids and the PCI-SIG member list.
  */
 export const addInBoardVendors: ReadonlyMap<number, string> = new Map([
@@ -15,5 +15,4 @@ export const addInBoardVendors: ReadonlyMap<number, string> = new Map([
   [0x1b4c, 'GALAX'],
   [0x1da2, 'Sapphire'],
   [0x1eae, 'XFX'],
-  [0x3842, 'EVGA'],
 ])

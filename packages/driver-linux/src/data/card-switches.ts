@@ -20,9 +20,16 @@ export const cardSwitches: readonly PciIdRow[] = [
   },
   {
     vendorId: 0x8086,
-    deviceIds: [0x4fa0, 0x4fa1, 0x4fa4, 0xe2f0, 0xe2f1, 0xe2ff],
-    name: 'Intel Arc',
-    source: 'pci.ids: DG2 and Battlemage switch ports',
+    deviceIds: [0x4fa0, 0x4fa1, 0x4fa4],
+    name: 'Intel Arc A',
+    source: 'kernel logs on linux-pci and intel-gfx (4fa0 and 4fa1 upstream, 4fa4 downstream); not in pci.ids',
+  },
+  {
+    vendorId: 0x8086,
+    deviceIds: [0xe2f0, 0xe2f1, 0xe2ff],
+    name: 'Intel Arc B',
+    source:
+      'kernel logs on linux-pci: "[8086:e2ff] PCIe Switch Upstream Port" (e2f0 and e2f1 downstream); not in pci.ids',
   },
 ]
 

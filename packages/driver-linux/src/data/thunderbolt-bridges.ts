@@ -53,15 +53,16 @@ export const thunderboltBridges: readonly ThunderboltBridgeRow[] = [
     deviceIds: [0x5780, 0x5783, 0x5786, 0x57a4],
     name: 'Barlow Ridge',
     generation: 4,
-    source: 'drivers/thunderbolt/nhi.h (hub 5786, 57a4); host 5780 and 5783 beside their NHIs 5781 and 5784',
+    source: 'pci.ids: hosts JHL9580 (5780) and JHL9540 (5783), hubs JHL9480 (5786) and JHL9440 (57a4)',
   },
   {
     vendorId: 0x1b21,
-    // Which of them the chips report is not written down anywhere; ASMedia's other switches are 11xx, 18xx and 28xx.
+    // Seen: 2421 and 2423 (ASM4242 hosts), 2461 and 2463 (boxes). The others are assumed: ASMedia numbers its plain
+    // switches 11xx, 18xx and 28xx.
     deviceIds: Array.from({ length: 0x100 }, (_, index) => 0x2400 + index),
     name: 'ASMedia ASM24xx',
     generation: 4,
-    source: 'NVIDIA/open-gpu-kernel-modules issue 894; Thunderbolt device id 0x2463 in bazzite issue 3786',
+    source: 'lspci and kernel logs on linux-pci (2421, 2423); lspci of ADT-Link UT4G (2461) and ASM2464PD boxes (2463)',
   },
 ]
 

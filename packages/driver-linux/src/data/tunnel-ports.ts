@@ -30,7 +30,7 @@ export const tunnelPorts: readonly TunnelPortRow[] = [
   },
   {
     vendorId: 0x8086,
-    deviceIds: [0xa76e, 0xa72f],
+    deviceIds: [0xa76e, 0xa71f, 0xa72f],
     name: 'Raptor Lake-P',
     protocol: 'usb4',
     source: 'pci.ids; drivers/pci/quirks.c (dpc_log_size)',

@@ -1,4 +1,4 @@
-import { tunnelPortAbove } from '../topology/tunnels.ts'
+import { tunnelPortAbove, tunnelPortsOf } from '../topology/tunnels.ts'
 import type { TunnelPort } from '../topology/tunnels.ts'
 import type { PciFunction, ThunderboltRouter, Topology } from '../topology/types.ts'
 import { thunderboltBridgeOf } from '../data/thunderbolt-bridges.ts'
@@ -42,9 +42,13 @@ export function joinAll(topology: Topology, gpus: readonly PciFunction[], hints:
   return withSlots(joined)
 }
 
-/** Behind a cable port, behind a Thunderbolt switch, or marked removable by the kernel. */
+/**
+ * Behind a cable port, behind a Thunderbolt switch, or marked removable by the kernel on a machine whose cable ports are
+ * not known. Where they are, a mark elsewhere comes from another kind of cable, or from a mistake of the firmware.
+ */
 function mayBeBoxed(topology: Topology, gpu: PciFunction, tunnel: TunnelPort | undefined): boolean {
-  if (tunnel !== undefined || gpu.details?.removable === 'removable') return true
+  if (tunnel !== undefined) return true
+  if (gpu.details?.removable === 'removable' && tunnelPortsOf(topology).length === 0) return true
   return boxBridges(topology, gpu, tunnel).some((bridge) => thunderboltBridgeOf(bridge) !== undefined)
 }
 
@@ -64,7 +68,14 @@ function withSlots(joined: readonly JoinedGpu[]): readonly JoinedGpu[] {
   })
 }
 
-/** Device and function numbers from the root port down: `07.0/00.0/01.0/00.0`. */
+/**
+ * Device and function numbers from the root port down: `07.0/00.0/01.0/00.0`. Root buses other than 0000:00 are named,
+ * `40:01.1/00.0`: firmware gives them fixed numbers, and two of them hold the same devices.
+ */
 export function positionOf(device: PciFunction): string {
-  return [...device.parents, device.address].map((address) => address.slice(address.lastIndexOf(':') + 1)).join('/')
+  const [root, ...below] = [...device.parents, device.address]
+  return [
+    root?.replace(/^0000:(?:00:)?/, ''),
+    ...below.map((address) => address.slice(address.lastIndexOf(':') + 1)),
+  ].join('/')
 }

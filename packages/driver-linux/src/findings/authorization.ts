@@ -4,17 +4,17 @@ import { aboutBox, boxesOf, domainOf, nameOf } from './rule.ts'
 import type { FindingRule, Read } from './rule.ts'
 
 /** Security levels that never let PCI Express through, whatever is authorized. */
-export const closedLevels: Readonly<Record<string, string>> = {
-  nopcie: 'no PCI Express at all',
-  dponly: 'DisplayPort only',
-  usbonly: 'USB and DisplayPort only',
-}
+export const closedLevels: ReadonlyMap<string | undefined, string> = new Map([
+  ['nopcie', 'no PCI Express at all'],
+  ['dponly', 'DisplayPort only'],
+  ['usbonly', 'USB and DisplayPort only'],
+])
 
 /** `security-nopcie`, `security-dponly`, `security-usbonly`: the host is set up to let no GPU through. */
 export const closedSecurityLevel: FindingRule = (survey) =>
   boxesOf(survey).flatMap((router): readonly Finding[] => {
     const domain = domainOf(survey, router)
-    const allowed = domain?.security === undefined ? undefined : closedLevels[domain.security]
+    const allowed = closedLevels.get(domain?.security)
     if (domain === undefined || allowed === undefined) return []
     return [
       {
@@ -32,7 +32,7 @@ export const closedSecurityLevel: FindingRule = (survey) =>
 export const unauthorized: FindingRule = (survey) =>
   boxesOf(survey).flatMap((router): readonly Finding[] => {
     const domain = domainOf(survey, router)
-    if (router.authorized !== 0 || closedLevels[domain?.security ?? ''] !== undefined) return []
+    if (router.authorized !== 0 || closedLevels.has(domain?.security)) return []
     const unprotected = domain?.iommuDmaProtection === false
     const why = unprotected
       ? ' The policy "iommu" of bolt never authorizes it here, because the host has no IOMMU protection.'
@@ -50,10 +50,10 @@ export const unauthorized: FindingRule = (survey) =>
   })
 
 function authorize(router: ThunderboltRouter, unprotected: boolean): string {
-  const byHand = `As root: echo 1 > /sys/${router.path}/authorized.`
-  if (router.uniqueId === undefined) return byHand
+  const byHand = `as root: echo 1 > /sys/${router.path}/authorized`
+  if (router.uniqueId === undefined) return `Authorize it, ${byHand}`
   const policy = unprotected ? ' --policy auto' : ''
-  return `Authorize it: boltctl enroll${policy} ${router.uniqueId}. ${byHand}`
+  return `Authorize it for good: boltctl enroll${policy} ${router.uniqueId} - or for now, ${byHand}`
 }
 
 function securityOf(domain: ThunderboltDomain): Read {

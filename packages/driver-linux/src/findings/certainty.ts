@@ -1,8 +1,10 @@
+import { Transport } from '@egpu/core'
 import type { Finding } from '@egpu/core'
 import { boxBridges } from '../enclosure/nesting.ts'
 import type { Survey, SurveyedGpu } from '../survey.ts'
 import { about, gpuName, nameOf } from './rule.ts'
 import type { FindingRule } from './rule.ts'
+import type { PciFunction } from '../topology/types.ts'
 
 /** Below this, nothing may be done without asking (`Verdict.confidence`). */
 const actFrom = 0.8
@@ -10,23 +12,34 @@ const actFrom = 0.8
 /** `verdict-uncertain`: signs of an external card that do not add up to certainty, as with OCuLink. */
 export const uncertainVerdict: FindingRule = ({ gpus }) =>
   gpus
-    .filter(({ verdict }) => verdict.conclusion !== 'internal' && verdict.confidence < actFrom)
+    .filter(
+      ({ gpu, verdict }) =>
+        gpu.deviceId !== undefined && verdict.conclusion !== 'internal' && verdict.confidence < actFrom,
+    )
     .map((surveyed) => {
       const { verdict, gpu } = surveyed
+      const cable = verdict.transport === Transport.Unknown ? '' : ` (${verdict.transport})`
       const seen =
         verdict.conclusion === 'unknown'
           ? `It cannot be told whether the ${gpuName(surveyed)} is external.`
-          : `The ${gpuName(surveyed)} is probably external (${verdict.transport}), but nothing proves it.`
-      const ids = [gpu.vendorId, gpu.deviceId].map((id) => id?.toString(16).padStart(4, '0')).join(':')
+          : `The ${gpuName(surveyed)} is probably external${cable}, but nothing proves it.`
       return {
         code: 'verdict-uncertain',
         severity: 'info' as const,
         ...about(surveyed),
         seen,
-        advice: `Say what it is in the override file: { "gpus": [{ "match": "${ids}", "verdict": "external" }] }.`,
+        advice: `Say what it is, "external" or "internal", in ~/.config/egpu/overrides.json: { "gpus": [{ "match": "${matchOf(gpu)}", "verdict": "external" }] }`,
         evidence: verdict.evidence.map(({ signal, value }) => ({ source: signal, value: String(value) })),
       }
     })
+
+/** The narrowest entry that `parseOverrides` takes, so that a twin of another maker keeps its own verdict. */
+function matchOf({ vendorId, deviceId, subsystemVendorId, subsystemDeviceId }: PciFunction): string {
+  const pair = (one: number | undefined, other: number | undefined): string =>
+    [one, other].map((id = 0) => id.toString(16).padStart(4, '0')).join(':')
+  if (subsystemVendorId === undefined || subsystemDeviceId === undefined) return pair(vendorId, deviceId)
+  return `${pair(vendorId, deviceId)} ${pair(subsystemVendorId, subsystemDeviceId)}`
+}
 
 /** `enclosure-ambiguous`: the GPU is in one of several boxes. */
 export const ambiguousBox: FindingRule = (survey) =>

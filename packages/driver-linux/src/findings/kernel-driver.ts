@@ -12,7 +12,7 @@ export const noDriver: FindingRule = (survey) =>
       severity: 'warning',
       ...about(surveyed),
       seen: `No driver is bound to the ${gpuName(surveyed)}.`,
-      advice: `Load the driver of its vendor, or bind it: echo ${surveyed.gpu.address} > /sys/bus/pci/drivers_probe.`,
+      advice: `Load the driver of its vendor, or bind it, as root: echo ${surveyed.gpu.address} > /sys/bus/pci/drivers_probe`,
       evidence: [{ source: `${surveyed.gpu.path}/driver`, value: undefined }],
     }))
 

@@ -37,23 +37,20 @@ const needs: readonly KernelNeed[] = [
     since: [6, 5],
     what: 'USB4 version 2 and Thunderbolt 5',
     isNeeded: ({ topology }) =>
-      topology.hostInterfaces.some((address) => barlowRidge.has(topology.pci.get(address)?.deviceId)),
+      topology.hostInterfaces.some((address) => topology.pci.get(address)?.deviceId === thunderbolt5Host),
   },
 ]
 
-/** Host interfaces of Thunderbolt 5 (drivers/thunderbolt/nhi.h). */
-const barlowRidge: ReadonlySet<number | undefined> = new Set([0x5781, 0x5784])
+/** Barlow Ridge with 80 Gb/s (drivers/thunderbolt/nhi.h); its sister with 40 Gb/s, 5784, is Thunderbolt 4. */
+const thunderbolt5Host = 0x5781
 
 /** `kernel-too-old`: the machine has more than its kernel supports, or the kernel does not tell link speeds. */
 export const kernelTooOld: FindingRule = (survey) => [...tooOldForHost(survey), ...withoutSpeeds(survey)]
 
 function tooOldForHost(survey: Survey): readonly Finding[] {
   const release = survey.topology.machine.kernelRelease
-  const version = /^(\d+)\.(\d+)/.exec(release ?? '')
-  if (version === null) return []
-  const [major, minor] = [Number(version[1]), Number(version[2])]
   return needs
-    .filter(({ since, isNeeded }) => (major < since[0] || (major === since[0] && minor < since[1])) && isNeeded(survey))
+    .filter(({ since, isNeeded }) => isAtLeast(release, since) === false && isNeeded(survey))
     .map(({ since, what }) => ({
       code: 'kernel-too-old',
       severity: 'warning',
@@ -63,8 +60,18 @@ function tooOldForHost(survey: Survey): readonly Finding[] {
     }))
 }
 
+/** `undefined` where the release is not known. */
+function isAtLeast(release: string | undefined, since: KernelNeed['since']): boolean | undefined {
+  const version = /^(\d+)\.(\d+)/.exec(release ?? '')
+  if (version === null) return undefined
+  const major = Number(version[1])
+  return major > since[0] || (major === since[0] && Number(version[2]) >= since[1])
+}
+
 /** Since Linux 5.5 every box has `rx_speed` (Documentation/ABI/testing/sysfs-bus-thunderbolt). */
 function withoutSpeeds(survey: Survey): readonly Finding[] {
+  // Later kernels always tell: then the box was just leaving while it was read.
+  if (isAtLeast(survey.topology.machine.kernelRelease, [5, 5]) === true) return []
   return boxesOf(survey)
     .filter(({ receive, transmit }) => receive.gbps === undefined && transmit.gbps === undefined)
     .map((router) => ({

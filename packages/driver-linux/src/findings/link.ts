@@ -47,7 +47,8 @@ export const narrowHop: FindingRule = (survey) =>
 export const narrowUplink: FindingRule = (survey) =>
   liveExternal(survey).flatMap((surveyed): readonly Finding[] => {
     const { tunnel, link } = surveyed
-    const uplink = tunnel?.discrete === true ? link?.hops[0] : undefined
+    const cable = link?.hops.findIndex(({ kind }) => kind === 'virtual') ?? -1
+    const uplink = tunnel?.discrete === true ? link?.hops[cable - 1] : undefined
     if (uplink?.kind !== 'real' || link?.bottleneck?.at !== uplink.id) return []
     return [
       {

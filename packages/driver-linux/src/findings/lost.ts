@@ -9,6 +9,11 @@ const meaning: Readonly<Record<DeathSign['sign'], string>> = {
   'router-unauthorized': 'the box it is in lost its authorization',
 }
 
+const onCable =
+  'Unplug the cable first, then unload or unbind its driver; doing it the other way round can hang. Close what still uses it, and plug the box in again.'
+const builtIn =
+  'Do not unload or unbind its driver, which can hang: save your work and restart the machine. dmesg says what happened.'
+
 /** `gpu-lost`: still listed, but off the bus. */
 export const lostGpu: FindingRule = ({ gpus }) =>
   gpus.flatMap((surveyed) => {
@@ -20,8 +25,7 @@ export const lostGpu: FindingRule = ({ gpus }) =>
         severity: 'error' as const,
         ...about(surveyed),
         seen: `The ${gpuName(surveyed)} is still listed, but ${meaning[death.sign]}.`,
-        advice:
-          'Unplug the cable first, then unload or unbind its driver; doing it the other way round can hang. Close what still uses it, and plug the box in again.',
+        advice: surveyed.verdict.conclusion === 'internal' ? builtIn : onCable,
         evidence: [{ source: death.source, value: death.value }],
       },
     ]

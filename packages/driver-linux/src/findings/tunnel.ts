@@ -16,7 +16,7 @@ export const noTunnel: FindingRule = (survey) => {
   const ports = tunnelPortsOf(survey.topology)
   return boxesOf(survey).flatMap((router): readonly Finding[] => {
     const known = isKnownGpuBox(router)
-    if (closedLevels[domainOf(survey, router)?.security ?? ''] !== undefined) return []
+    if (closedLevels.has(domainOf(survey, router)?.security)) return []
     if (router.authorized === 0 || hasGpu(survey, router) || !(known || router.usb4Type === 'device')) return []
     const own = portsTo(survey, router, ports)
     if (own.length === 0 || own.some(({ address }) => hasBelow(survey, address))) return []
@@ -43,7 +43,7 @@ function suspended(survey: Survey, router: ThunderboltRouter, ports: readonly Tu
     severity: 'error',
     ...aboutBox(router),
     seen: `${nameOf(router)} is connected and authorized, but the port that leads to it sleeps and has not seen it.`,
-    advice: `Keep the port awake and plug the box in again: echo on > /sys/bus/pci/devices/${first}/power/control.`,
+    advice: `Keep the port awake and plug the box in again. As root: echo on > /sys/bus/pci/devices/${first}/power/control`,
     evidence: ports.map(({ address }) => ({
       source: `${survey.topology.pci.get(address)?.path}/power/runtime_status`,
       value: 'suspended',

@@ -28,13 +28,13 @@ export function deviceAddressOf(address: string): string {
 }
 
 /**
- * The GPUs of the machine, one per device: a card with two display functions is one GPU, the lowest function of it.
- * Ordered by address.
+ * The GPUs of the machine, one per device: a card with two display functions is one GPU, the lowest function of it, and
+ * the virtual functions it is shared by are none. Ordered by address.
  */
 export function gpusOf(topology: Pick<Topology, 'pci'>): readonly PciFunction[] {
   const gpus = new Map<string, PciFunction>()
   for (const device of topology.pci.values()) {
-    if (!isGpu(device)) continue
+    if (!isGpu(device) || topology.pci.has(device.details?.physicalFunction ?? '')) continue
     const key = deviceAddressOf(device.address)
     const other = gpus.get(key)
     if (other === undefined || device.address < other.address) gpus.set(key, device)

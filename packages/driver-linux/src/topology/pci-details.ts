@@ -1,4 +1,5 @@
 import {
+  pciAddressesIn,
   parseBars,
   parseDecimal,
   parseFlag,
@@ -38,6 +39,7 @@ export function readPciDetails(sysfs: Sysfs, device: PciFunction, options: Detai
   return {
     removable: oneOf(text('removable'), ['removable', 'fixed', 'unknown']),
     bootVga: gpu ? parseFlag(text('boot_vga')) : undefined,
+    physicalFunction: gpu ? pciAddressesIn(sysfs.link(`${path}/physfn`) ?? '').at(-1) : undefined,
     runtimeStatus: status !== undefined && runtimeStatuses.has(status) ? (status as RuntimeStatus) : undefined,
     powerState: powerState !== undefined && /^D[0-3](?:hot|cold)?$/.test(powerState) ? powerState : undefined,
     acpiPath: text('firmware_node/path'),
@@ -56,8 +58,8 @@ function oneOf<Word extends string>(text: string | undefined, words: readonly Wo
 }
 
 /**
- * The kernel answers EINVAL for the current link once it knows that the device is off the bus, and a width of 255 when
- * configuration space reads all-ones. A directory in place of the attribute (EISDIR) stands for EINVAL in recorded
+ * Once the kernel knows that the device is off the bus, it answers EINVAL for the current link and 255 for the widest.
+ * Before, configuration space reads all-ones, and the six bits of a width are 63 (drivers/pci/pci.c). A directory in place of the attribute (EISDIR) stands for EINVAL in recorded
  * trees, because a plain file cannot refuse to be read.
  */
 function readLink(sysfs: Sysfs, path: string): PciLink | undefined {
@@ -72,7 +74,7 @@ function readLink(sysfs: Sysfs, path: string): PciLink | undefined {
     lanes: parsePcieWidth(textOf(width)),
     maxGtPerSecond: parsePcieSpeed(maxSpeed),
     maxLanes: parsePcieWidth(maxWidth),
-    dead: refused || maxWidth === '255',
+    dead: refused || maxWidth === '255' || maxWidth === '63',
   }
 }
 

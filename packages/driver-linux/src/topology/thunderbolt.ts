@@ -40,7 +40,10 @@ export function readThunderbolt(sysfs: Sysfs): ThunderboltTopology {
       const uevent = parseUevent(textOf(sysfs.read(path, 'uevent')))
       if (isPeer(sysfs, path, uevent)) peers.push(readPeer(sysfs, name, path))
       else {
-        routers.push(readRouter(sysfs, name, path, uevent))
+        const router = readRouter(sysfs, name, path, uevent)
+        // It went between the listing and the reading.
+        if (uevent.size === 0 && router.uniqueId === undefined && router.authorized === undefined) continue
+        routers.push(router)
         ports.push(...readPorts(sysfs, name, path))
       }
     } else {

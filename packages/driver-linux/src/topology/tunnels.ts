@@ -34,7 +34,7 @@ export function tunnelPortAbove(topology: Topology, device: PciFunction): Tunnel
   const bridges = bridgesAbove(topology, device)
   const root = bridges[0]
   if (root === undefined) return undefined
-  return discretePort(topology, bridges) ?? integratedPort(topology, root)
+  return discretePort(topology, bridges) ?? linkedPort(topology, bridges) ?? integratedPort(topology, root)
 }
 
 /** Every port of the machine that leads to a cable, in use or not. */
@@ -45,17 +45,31 @@ export function tunnelPortsOf(topology: Topology): readonly TunnelPort[] {
     const port =
       device.parents.length === 0
         ? integratedPort(topology, device)
-        : discretePort(topology, [...bridgesAbove(topology, device), device])
+        : (discretePort(topology, [...bridgesAbove(topology, device), device]) ?? linkedPort(topology, [device]))
     if (port?.address === device.address) ports.push(port)
   }
   return ports
 }
 
+/** A downstream port that ACPI links with a host interface: a discrete controller, of whatever make. */
+function linkedPort(topology: Topology, bridges: readonly PciFunction[]): TunnelPort | undefined {
+  const port = bridges.find(
+    ({ address, parents }) => parents.length > 0 && linkedInterface(topology, address) !== undefined,
+  )
+  if (port === undefined) return undefined
+  const hostInterface = linkedInterface(topology, port.address)
+  return { address: port.address, reasons: ['device-link'], hostInterface, ordinal: undefined, discrete: true }
+}
+
+function linkedInterface(topology: Topology, address: string): string | undefined {
+  return topology.deviceLinks.flatMap((pair) =>
+    pair.includes(address) ? pair.filter((end) => topology.hostInterfaces.includes(end)) : [],
+  )[0]
+}
+
 function integratedPort(topology: Topology, root: PciFunction): TunnelPort | undefined {
   const reasons: TunnelReason[] = []
-  const linked = topology.deviceLinks.flatMap((pair) =>
-    pair.includes(root.address) ? pair.filter((end) => topology.hostInterfaces.includes(end)) : [],
-  )[0]
+  const linked = linkedInterface(topology, root.address)
   if (linked !== undefined) reasons.push('device-link')
   if (tunnelPortOf(root) !== undefined) reasons.push('known-id')
   const paired = pairedInterface(topology, root)

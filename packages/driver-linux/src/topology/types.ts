@@ -55,6 +55,8 @@ export interface PciFunction {
 export interface PciDetails {
   readonly removable?: 'removable' | 'fixed' | 'unknown' | undefined
   readonly bootVga?: boolean | undefined
+  /** It is a virtual function (SR-IOV) of the device at this address: a share of a card, no card. */
+  readonly physicalFunction?: string | undefined
   readonly runtimeStatus?: RuntimeStatus | undefined
   /** `D0` to `D3cold`. */
   readonly powerState?: string | undefined
@@ -79,7 +81,7 @@ export interface PciLink {
   readonly lanes?: number | undefined
   readonly maxGtPerSecond?: number | undefined
   readonly maxLanes?: number | undefined
-  /** The kernel refused to read the current link (EINVAL) or configuration space is all-ones: the device is gone. */
+  /** The kernel refused to read the current link (EINVAL), or configuration space is all-ones: the device is gone. */
   readonly dead: boolean
 }
 

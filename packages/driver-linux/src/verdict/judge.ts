@@ -4,7 +4,7 @@ import { tunnelPortOf } from '../data/tunnel-ports.ts'
 import type { Usb4Port, ThunderboltRouter } from '../topology/types.ts'
 import { combine } from './combine.ts'
 import type { VerdictOverride } from './override.ts'
-import { signals } from './signals.ts'
+import { cardTop, signals } from './signals.ts'
 import type { Subject } from './signals.ts'
 
 /** Less belief than this is no conclusion. */
@@ -64,7 +64,7 @@ function overridden(
 }
 
 function transportOf(
-  { topology, tunnel }: Subject,
+  { topology, gpu, tunnel }: Subject,
   router: ThunderboltRouter | undefined,
   evidence: readonly Evidence[],
 ): Transport {
@@ -76,7 +76,8 @@ function transportOf(
   }
   if (seen.has('thunderbolt-switch')) return Transport.Thunderbolt
   if (seen.has('xg-mobile-connected')) return Transport.XgMobile
-  if (seen.has('card-maker-on-portable')) return Transport.OcuLink
+  // Four lanes tell OCuLink or M.2 from ExpressCard and mini PCI Express, which have one.
+  if (seen.has('card-maker-on-portable') && cardTop(topology, gpu).details?.link?.lanes !== 1) return Transport.OcuLink
   return Transport.Unknown
 }
 

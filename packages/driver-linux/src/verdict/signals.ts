@@ -1,9 +1,11 @@
 import type { Evidence } from '@egpu/core'
 import { addInBoardVendors } from '../data/board-vendors.ts'
+import { gpuMakers, hypervisors } from '../data/hypervisors.ts'
 import { cardSwitchOf } from '../data/card-switches.ts'
 import { portableChassisTypes } from '../data/portable-chassis.ts'
 import { thunderboltBridgeOf } from '../data/thunderbolt-bridges.ts'
 import { bridgesAbove, deviceAddressOf, functionsOf, isGpu } from '../topology/functions.ts'
+import { tunnelPortAbove } from '../topology/tunnels.ts'
 import type { TunnelPort, TunnelReason } from '../topology/tunnels.ts'
 import type { PciFunction, Topology } from '../topology/types.ts'
 
@@ -76,10 +78,24 @@ const thunderboltSwitch: Signal = ({ topology, gpu, tunnel }) => {
 }
 
 /** Not behind a bridge at all: a function of the processor or the chipset. */
-const onRootBus: Signal = ({ gpu }) =>
+const onRootBus: Signal = ({ topology, gpu }) =>
   gpu.parents.length === 0
-    ? { signal: 'on-root-bus', value: true, weight: 0.95, points: 'internal', source: gpu.path }
+    ? {
+        signal: 'on-root-bus',
+        value: true,
+        weight: isPassedThrough(topology, gpu) ? madeUpPlace : 0.95,
+        points: 'internal',
+        source: gpu.path,
+      }
     : undefined
+
+/** What the place on the bus tells in a virtual machine, which puts real GPUs wherever it likes. */
+const madeUpPlace = 0.5
+
+function isPassedThrough({ machine: { vendor, product } }: Topology, { vendorId }: PciFunction): boolean {
+  if (!gpuMakers.has(vendorId)) return false
+  return hypervisors.some((one) => vendor?.startsWith(one.vendor) === true && (one.product ?? product) === product)
+}
 
 /** AMD processors put their GPU behind an internal bridge, on one device with their security processor and USB. */
 const processorSiblings: Signal = ({ topology, gpu }) => {
@@ -96,9 +112,9 @@ const bootDisplay: Signal = ({ gpu }) =>
     : undefined
 
 /** ASUS firmware says the XG Mobile is plugged in and on; then the laptop's own discrete GPU is switched off. */
-const xgMobile: Signal = ({ topology, gpu }) => {
+const xgMobile: Signal = ({ topology, gpu, tunnel }) => {
   const state = topology.machine.xgMobile
-  if (state?.connected !== true || state.enabled === false) return undefined
+  if (state?.connected !== true || state.enabled !== true || tunnel !== undefined) return undefined
   if (!isXgMobileCandidate(topology, gpu)) return undefined
   return { signal: 'xg-mobile-connected', value: true, weight: 0.9, points: 'external', source: 'asus-armoury' }
 }
@@ -106,7 +122,7 @@ const xgMobile: Signal = ({ topology, gpu }) => {
 /** The only GPU that is neither part of the processor nor on a Thunderbolt cable. */
 function isXgMobileCandidate(topology: Topology, gpu: PciFunction): boolean {
   const discrete = [...topology.pci.values()].filter(
-    (device) => isGpu(device) && device.parents.length > 0 && !isProcessorGpu(topology, device),
+    (device) => isGpu(device) && !isProcessorGpu(topology, device) && tunnelPortAbove(topology, device) === undefined,
   )
   return (
     discrete.every(({ address }) => deviceAddressOf(address) === deviceAddressOf(gpu.address)) &&
@@ -118,26 +134,35 @@ function isProcessorGpu(topology: Topology, gpu: PciFunction): boolean {
   return gpu.parents.length === 0 || functionsOf(topology, gpu.address).some(({ vendorId }) => vendorId === 0x1022)
 }
 
+/** OCuLink (SFF-8611 with four lanes) and M.2 carry no more. */
+const cableLanes = 4
+
 /** Four lanes or fewer to a card that could use sixteen, on a machine that has no slot for cards. */
 const narrowLink: Signal = (subject) => {
   const { gpu, topology } = subject
-  if (!isPortable(topology) || subject.tunnel !== undefined) return undefined
-  const card = cardTop(topology, gpu)
-  const lanes = card.details?.link?.lanes
-  const maxLanes = card.details?.link?.maxLanes
-  if (lanes === undefined || lanes > 4 || maxLanes === undefined || maxLanes < 16) return undefined
+  if (!isPortable(topology) || subject.tunnel !== undefined || isProcessorGpu(topology, gpu)) return undefined
+  const value = narrowLanes(topology, gpu)
+  if (value === undefined) return undefined
   return {
     signal: 'narrow-link-on-portable',
-    value: `x${lanes} of x${maxLanes}`,
+    value,
     weight: 0.3,
     points: 'external',
-    source: `${card.path}/current_link_width`,
+    source: `${cardTop(topology, gpu).path}/current_link_width`,
   }
 }
 
-/** A card from a maker who only makes cards, on a machine that has no slot for one. */
+/** `x4 of x16`, of a card that has no more lanes than such a cable. */
+function narrowLanes(topology: Topology, gpu: PciFunction): string | undefined {
+  const { lanes, maxLanes } = cardTop(topology, gpu).details?.link ?? {}
+  if (lanes === undefined || lanes > cableLanes || maxLanes === undefined || maxLanes < 16) return undefined
+  return `x${lanes} of x${maxLanes}`
+}
+
+/** A card from a maker who only makes cards, on a machine that has no slot for one, and not on a wide link. */
 const addInBoard: Signal = ({ gpu, topology, tunnel }) => {
-  if (!isPortable(topology) || tunnel !== undefined || gpu.parents.length === 0) return undefined
+  if (!isPortable(topology) || tunnel !== undefined || isProcessorGpu(topology, gpu)) return undefined
+  if ((cardTop(topology, gpu).details?.link?.lanes ?? 0) > cableLanes) return undefined
   const vendor = gpu.subsystemVendorId === undefined ? undefined : addInBoardVendors.get(gpu.subsystemVendorId)
   if (vendor === undefined) return undefined
   return {
@@ -166,20 +191,46 @@ const detachableBase: Signal = ({ topology, gpu }) =>
     ? { signal: 'detachable-base', value: true, weight: 0.8, points: 'internal', source: 'bus/platform/drivers' }
     : undefined
 
+/**
+ * Laptop makers give everything that is soldered to one board the same subsystem vendor and device, the processor's own
+ * functions included. A card in a box has those of its maker.
+ */
+const sameBoard: Signal = ({ gpu, topology, tunnel }) => {
+  const { subsystemVendorId: vendor, subsystemDeviceId: device } = gpu
+  if (tunnel !== undefined || isProcessorGpu(topology, gpu)) return undefined
+  // Without a board maker's id, chips show 0 or their own maker's.
+  if (vendor === undefined || device === undefined || chipMakers.has(vendor)) return undefined
+  const sibling = [...topology.pci.values()].find(
+    (other) => other.parents.length === 0 && other.subsystemVendorId === vendor && other.subsystemDeviceId === device,
+  )
+  return sibling === undefined
+    ? undefined
+    : { signal: 'same-board', value: sibling.address, weight: 0.8, points: 'internal', source: sibling.path }
+}
+
+const chipMakers: ReadonlySet<number> = new Set([0, 0x1002, 0x1022, 0x10de, 0x8086, 0xffff])
+
 /** What is left when nothing points to a cable. Counts for less where other signs say that there may be one. */
 const noCable: Signal = (subject) => {
   const { gpu, tunnel } = subject
   if (gpu.parents.length === 0 || tunnel !== undefined || cableSigns.some((signal) => signal(subject) !== undefined)) {
     return undefined
   }
-  const doubtful = narrowLink(subject) !== undefined || addInBoard(subject) !== undefined
   return {
     signal: 'no-sign-of-a-cable',
     value: true,
-    weight: doubtful ? 0.3 : 0.85,
+    weight: noCableWeight(subject),
     points: 'internal',
     source: gpu.path,
   }
+}
+
+function noCableWeight(subject: Subject): number {
+  const { topology, gpu } = subject
+  if (narrowLink(subject) !== undefined || addInBoard(subject) !== undefined) return 0.3
+  if (isPassedThrough(topology, gpu)) return madeUpPlace
+  // On a machine with slots that is most likely a short slot, but OCuLink looks the same.
+  return narrowLanes(topology, gpu) === undefined ? 0.85 : 0.7
 }
 
 const cableSigns: readonly Signal[] = [removableMark, thunderboltSwitch, xgMobile]
@@ -209,6 +260,7 @@ export const signals: readonly Signal[] = [
   onRootBus,
   processorSiblings,
   detachableBase,
+  sameBoard,
   addInBoard,
   narrowLink,
   noCable,

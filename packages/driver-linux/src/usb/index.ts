@@ -6,6 +6,9 @@ import { usbFindings } from './findings.ts'
 import type { UsbDeviceFacts } from './findings.ts'
 import type { ListUsb } from './list-usb.ts'
 
+/** Listing takes a few milliseconds. */
+const patienceMs = 2_000
+
 /** Looks for boxes that fell back to USB, and lists the bus again only when something on it changed. */
 export class UsbFallbacks {
   readonly #list: ListUsb
@@ -21,7 +24,7 @@ export class UsbFallbacks {
   async find({ thunderbolt }: Topology): Promise<readonly Finding[]> {
     const present = this.#present()
     if (present !== this.#seen) {
-      this.#devices = present === '' ? [] : await this.#list()
+      this.#devices = present === '' ? [] : await withinPatience(this.#list(), this.#devices)
       this.#seen = present
     }
     return usbFindings(this.#devices, thunderbolt.routers.filter(({ isHost }) => !isHost).length)
@@ -33,4 +36,12 @@ export class UsbFallbacks {
       .map((name) => `${name}=${readQuietly(join(this.#directory, name, 'devnum'))?.trim() ?? ''}`)
       .join()
   }
+}
+
+/** Native code that does not answer must not stop the look that asked: what was known before has to do. */
+function withinPatience<T>(work: Promise<T>, otherwise: T): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => resolve(otherwise), patienceMs)
+    work.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
 }

@@ -76,6 +76,16 @@ it('lists the bus again only when something on it changed', async () => {
   }
 })
 
+it('goes on without an answer from native code that hangs', async () => {
+  const root = mkdtempSync(join(tmpdir(), 'egpu-usb-'))
+  try {
+    mkdirSync(join(root, 'bus/usb/devices/1-2'), { recursive: true })
+    expect(await new UsbFallbacks(root, () => new Promise(() => {})).find(noBoxes)).toEqual([])
+  } finally {
+    rmSync(root, { recursive: true })
+  }
+})
+
 it.runIf(process.platform === 'linux')('lists the real bus through the usb package, or nothing', async () => {
   for (const { vendorId, place } of await listUsb()) {
     expect(vendorId).toBeGreaterThan(0)

@@ -103,7 +103,9 @@ describe.skipIf(missingTools !== undefined)(`a live machine (${missingTools ?? '
     expect((await machine.vm.call<DriverSnapshot>('list')).devices.some((one) => one.key === key)).toBe(true)
     await machine.vm.sh(`kill -9 ${pid}`)
     watch.clear()
-    await expect.poll(async () => machine.vm.call<PlanOutcome>('runRemoval', key)).toEqual({ done: true })
+    const holders = async (): Promise<number> => (await machine.vm.call<SystemPlan>('planRemoval', key)).holders.length
+    await expect.poll(holders, { timeout: 30_000 }).toBe(0)
+    expect(await machine.vm.call<PlanOutcome>('runRemoval', key)).toEqual({ done: true })
     await watch.until('removal', ({ type }) => type === 'device-removed')
     expect(removals()).toEqual([{ type: 'device-removed', key, graceful: true }])
     expect(await machine.vm.sh('cat /sys/bus/pci/slots/1/power')).toBe('0')

@@ -83,7 +83,7 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
     const topology = await readTopology(sysfs, { signal, proc, wakeSuspended: options.wakeSuspended })
     const loaded: LoadedOverrides =
       typeof overrides === 'string' ? loadOverrides(overrides) : { overrides, findings: [] }
-    const hints = { remembered: memory.recall() }
+    const hints = memory.recall()
     const survey: Survey = surveyOf(topology, { overrides: loaded.overrides, hints, names })
     memory.keep(survey.gpus)
     const snapshot = snapshotOf(survey)

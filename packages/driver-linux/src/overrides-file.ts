@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { closeSync, constants, openSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { Finding } from '@egpu/core'
@@ -16,10 +16,20 @@ export interface LoadedOverrides {
   readonly findings: readonly Finding[]
 }
 
+/** Without O_NONBLOCK, a FIFO in place of the file would block the process for ever. */
+function readText(path: string): string {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    return readFileSync(file, 'utf8')
+  } finally {
+    closeSync(file)
+  }
+}
+
 /** Reads the file afresh each time. No file means no overrides; a file that cannot be used becomes a finding. */
 export function loadOverrides(path: string): LoadedOverrides {
   try {
-    return { overrides: parseOverrides(readFileSync(path, 'utf8')), findings: [] }
+    return { overrides: parseOverrides(readText(path)), findings: [] }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { overrides: [], findings: [] }
     const why = error instanceof Error ? error.message : String(error)

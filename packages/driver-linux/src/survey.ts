@@ -44,7 +44,9 @@ export interface Survey {
 /** Works out verdicts, boxes, links and keys. Pure: the same topology gives the same survey. */
 export function surveyOf(topology: Topology, { overrides = [], hints = {}, names }: SurveyOptions = {}): Survey {
   const placed = joinAll(topology, gpusOf(topology), hints).map((joined) => ({ ...joined, ...placeOf(joined, hints) }))
-  const keys = keysOf(placed.map((one) => ({ ...one, movable: one.tunnel !== undefined })))
+  const keys = keysOf(
+    placed.map((one) => ({ ...one, movable: one.tunnel !== undefined, before: hints.keys?.get(one.gpu.address) })),
+  )
   const gpus = placed.map((one, index): SurveyedGpu => {
     const { gpu, tunnel, join } = one
     return {

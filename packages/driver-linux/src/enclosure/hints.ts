@@ -6,6 +6,8 @@ export interface JoinHints {
   readonly appearedAfter?: ReadonlyMap<string, string> | undefined
   /** The router it was found in before. Still holds when the router is gone and the GPU is not. */
   readonly remembered?: ReadonlyMap<string, RememberedRouter> | undefined
+  /** The key it was listed under before. */
+  readonly keys?: ReadonlyMap<string, string> | undefined
 }
 
 export interface RememberedRouter {

@@ -1,4 +1,4 @@
-import { rmSync, unlinkSync } from 'node:fs'
+import { readlinkSync, rmSync, symlinkSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { linuxDriver } from '../../src/index.ts'
@@ -42,6 +42,34 @@ describe('a pulled cable', () => {
     const [portA, portB, twins] = keys
     expect(portA).toEqual(portB)
     expect(new Set(twins).size).toBe(2)
+  })
+
+  it('does not change the key of a twin when no router tells them apart', async () => {
+    using built = buildMachine(machineNamed('two-boxes-on-two-ports-of-one-controller'))
+    const { sysfsRoot } = built
+    rmSync(join(sysfsRoot, 'bus/thunderbolt'), { recursive: true })
+    await using driver = linuxDriver({ sysfsRoot })
+    const external = async (): Promise<ReadonlyMap<string | undefined, string>> => {
+      const { devices } = await driver.list()
+      return new Map(
+        devices
+          .filter(({ verdict }) => verdict?.conclusion === 'external')
+          .map(({ identity, key }) => [identity.pciAddress, key]),
+      )
+    }
+    const [first, second] = [...(await external()).keys()] as [string, string]
+    const cable = join(sysfsRoot, 'bus/pci/devices', first)
+    const target = readlinkSync(cable)
+    const plug = (): void => symlinkSync(target, cable)
+    const both = await external()
+    unlinkSync(cable)
+    const alone = await external()
+    plug()
+    const again = await external()
+    expect(new Set(both.values()).size).toBe(2)
+    expect(alone.get(second)).toBe(both.get(second))
+    expect(again.get(second)).toBe(both.get(second))
+    expect(new Set(again.values()).size).toBe(2)
   })
 
   it('lists what is left when the whole tree vanishes while it is read', async () => {

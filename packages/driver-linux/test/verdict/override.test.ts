@@ -1,5 +1,10 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { EGpuError } from '@egpu/core'
 import { describe, expect, it } from 'vitest'
+import { loadOverrides } from '../../src/overrides-file.ts'
 import { parseOverrides } from '../../src/verdict/override.ts'
 
 describe('parseOverrides', () => {
@@ -34,5 +39,15 @@ describe('parseOverrides', () => {
     }
     expect(EGpuError.is(thrown, 'EGPU_MALFORMED_DATA')).toBe(true)
     expect(String(thrown)).toContain(words)
+  })
+})
+
+describe('loadOverrides', () => {
+  it('does not wait for somebody to write into a FIFO', () => {
+    const directory = mkdtempSync(join(tmpdir(), 'egpu-overrides-'))
+    const path = join(directory, 'overrides.json')
+    execFileSync('mkfifo', [path])
+    expect(loadOverrides(path).findings.map(({ code }) => code)).toEqual(['override-file-unusable'])
+    rmSync(directory, { recursive: true })
   })
 })

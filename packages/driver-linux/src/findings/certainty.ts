@@ -48,7 +48,8 @@ export const ambiguousBox: FindingRule = (survey) =>
     severity: 'info',
     ...about(surveyed),
     seen: `The ${gpuName(surveyed)} is in one of these, and nothing says which: ${surveyed.join.candidates.map(nameOf).join('; ')}.`,
-    advice: 'Run as root on Linux 6.19 or later, where the kernel tells which, or unplug one box.',
+    advice:
+      'Look once as root on Linux 6.19 or later, where the kernel tells which. Until then, treat all of them as in use.',
     evidence: surveyed.join.candidates.map(({ path, uniqueId }) => ({ source: path, value: uniqueId })),
   }))
 
@@ -64,7 +65,7 @@ export const missingPermission: FindingRule = (survey) =>
         code: 'missing-permission',
         severity: 'info',
         ...about(surveyed),
-        seen: `Which box the ${gpuName(surveyed)} is in is written in ${hidden.path}/serial_number, which only root may read.`,
+        seen: `Which box the ${gpuName(surveyed)} is in is written in /sys/${hidden.path}/serial_number, which only root may read.`,
         advice: 'Run once as root to find out.',
         evidence: [{ source: `${hidden.path}/serial_number`, value: undefined }],
       },

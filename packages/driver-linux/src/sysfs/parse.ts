@@ -47,9 +47,9 @@ export function parsePcieWidth(text: string | undefined): number | undefined {
   return value !== undefined && pcieWidths.has(value) ? value : undefined
 }
 
-/** C0 and C1 controls, and characters that reorder what follows on a terminal. */
+/** C0 and C1 controls, line separators, and characters that reorder what follows on a terminal. */
 // oxlint-disable-next-line no-control-regex
-const controls = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffd]/g
+const controls = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffd]/g
 
 /** A name for people. It comes from a device or another host, so escape sequences and the like are cut out. */
 export function parseName(text: string | undefined): string | undefined {

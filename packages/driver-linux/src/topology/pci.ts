@@ -1,4 +1,4 @@
-import { parseHex, parseId, parseUevent, pciAddressPattern, pciAddressesIn } from '../sysfs/parse.ts'
+import { parseHex, parseId, parseName, parseUevent, pciAddressPattern, pciAddressesIn } from '../sysfs/parse.ts'
 import { textOf } from '../sysfs/sysfs.ts'
 import type { Sysfs } from '../sysfs/sysfs.ts'
 import type { PciFunction } from './types.ts'
@@ -30,7 +30,7 @@ export function readPciFunction(sysfs: Sysfs, address: string): PciFunction | un
     path,
     parents: above.slice(0, above.lastIndexOf(address)),
     ...ids,
-    driver: uevent.get('DRIVER'),
+    driver: parseName(uevent.get('DRIVER')),
   }
 }
 

@@ -41,7 +41,9 @@ function faultsOf(snapshot: DriverSnapshot): readonly string[] {
   for (const { name, vendorName } of enclosures) {
     if (controls.test(`${name}${vendorName}`)) faults.push('control characters in a name')
   }
-  for (const { seen, advice } of findings) if (/undefined|NaN/.test(seen + advice)) faults.push(`${seen} ${advice}`)
+  for (const { seen, advice } of findings) {
+    if (/undefined|NaN|function/.test(seen + advice) || controls.test(seen + advice)) faults.push(`${seen} ${advice}`)
+  }
   return faults
 }
 

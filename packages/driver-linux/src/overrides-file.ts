@@ -1,7 +1,7 @@
-import { closeSync, constants, openSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { Finding } from '@egpu/core'
+import { readText } from './quiet-files.ts'
 import { parseOverrides } from './verdict/override.ts'
 import type { VerdictOverride } from './verdict/override.ts'
 
@@ -14,16 +14,6 @@ export interface LoadedOverrides {
   readonly overrides: readonly VerdictOverride[]
   /** What is wrong with the file; the machine is listed all the same. */
   readonly findings: readonly Finding[]
-}
-
-/** Without O_NONBLOCK, a FIFO in place of the file would block the process for ever. */
-function readText(path: string): string {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  try {
-    return readFileSync(file, 'utf8')
-  } finally {
-    closeSync(file)
-  }
 }
 
 /** Reads the file afresh each time. No file means no overrides; a file that cannot be used becomes a finding. */

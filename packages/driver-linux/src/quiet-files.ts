@@ -1,10 +1,20 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { closeSync, constants, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { basename } from 'node:path'
+
+/** Text of a file. Without O_NONBLOCK, a FIFO in its place would block the process for ever. */
+export function readText(path: string): string {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    return readFileSync(file, 'utf8')
+  } finally {
+    closeSync(file)
+  }
+}
 
 /** Text of a file; `undefined` when there is none or it may not be read. */
 export function readQuietly(path: string): string | undefined {
   try {
-    return readFileSync(path, 'utf8')
+    return readText(path)
   } catch {
     return undefined
   }

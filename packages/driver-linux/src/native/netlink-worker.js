@@ -19,6 +19,12 @@ const { EAGAIN, EINTR, ENOBUFS } = koffi.os.errno
 const receiveTimeoutMicroseconds = 200_000n
 /** Most datagrams handed over at once, so that a burst costs one message per so many and none waits for the last. */
 const mostPerBatch = 64
+/**
+ * JavaScript runs between a call and the reading of its errno, and what runs there can change errno (ENOENT was seen
+ * after a plain timeout). One strange errno proves nothing; this many in a row are a socket that is broken. An overflow
+ * that goes unseen this way shows as missing sequence numbers.
+ */
+const mostStrangeErrors = 100
 /** The kernel's UEVENT_BUFFER_SIZE is 2048; udev's own messages are longer. */
 const datagramBytes = 64 * 1024
 
@@ -95,8 +101,10 @@ function receive(settings, port) {
     const datagrams = texts.filter((text) => text !== undefined)
     if (datagrams.length > 0) port.postMessage({ type: 'datagrams', datagrams })
   }
+  let strange = 0
   while (Atomics.load(settings.stop, 0) === 0) {
     let size = next(0)
+    if (size >= 0) strange = 0
     // The first is handed over before anybody asks whether there are more.
     if (size >= 0) hand([textOf(size)])
     while (size >= 0) {
@@ -108,7 +116,8 @@ function receive(settings, port) {
     }
     const number = koffi.errno()
     if (number === ENOBUFS) port.postMessage({ type: 'overflow' })
-    else if (number !== EAGAIN && number !== EINTR) fail('recvfrom on the uevent socket')
+    else if (number === EAGAIN || number === EINTR) strange = 0
+    else if (++strange > mostStrangeErrors) fail('recvfrom on the uevent socket')
   }
   close(fd)
 }

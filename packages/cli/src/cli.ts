@@ -16,16 +16,24 @@ export const ExitCode = {
   Failed: 1,
   /** The command line was wrong. */
   Usage: 2,
-  /** Ended by Ctrl-C. */
+  /** Ended by Ctrl-C (SIGINT). */
   Interrupted: 130,
+  /** Ended by SIGTERM. */
+  Terminated: 143,
 } as const
 
 /** Runs one `egpu` command line and resolves to its exit code; never rejects. */
 export async function runCli(args: readonly string[], terminal: Terminal = processTerminal()): Promise<number> {
   const stop = new AbortController()
-  const interrupt = (): void => stop.abort(new Error('interrupted'))
+  let endedBy: number | undefined
+  const end = (code: number) => (): void => {
+    endedBy = code
+    stop.abort(new Error('interrupted'))
+  }
+  const interrupt = end(ExitCode.Interrupted)
+  const terminate = end(ExitCode.Terminated)
   process.once('SIGINT', interrupt)
-  process.once('SIGTERM', interrupt)
+  process.once('SIGTERM', terminate)
   // `egpu list | head` closes the pipe early: that is the reader's wish, not a failure.
   process.stdout.once('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
@@ -33,15 +41,15 @@ export async function runCli(args: readonly string[], terminal: Terminal = proce
   })
   try {
     await program(terminal, stop.signal).parseAsync(args, { from: 'user' })
-    return ExitCode.Ok
+    return endedBy ?? ExitCode.Ok
   } catch (error) {
-    if (stop.signal.aborted) return ExitCode.Interrupted
+    if (endedBy !== undefined) return endedBy
     if (error instanceof CommanderError) return error.exitCode === 0 ? ExitCode.Ok : ExitCode.Usage
-    terminal.note(`egpu: ${EGpuError.is(error) ? `${error.message} [${error.code}]` : String(error)}`)
+    terminal.note(`egpu: ${failureText(error)}`)
     return ExitCode.Failed
   } finally {
     process.off('SIGINT', interrupt)
-    process.off('SIGTERM', interrupt)
+    process.off('SIGTERM', terminate)
   }
 }
 
@@ -99,23 +107,25 @@ function program(terminal: Terminal, signal: AbortSignal): Command {
 
   const vm = egpu.command('passthrough').description('hand a GPU to a virtual machine and take it back')
   const actions = { plan: 'show what would be done', bind: 'bind it to vfio-pci', release: 'give it back' } as const
-  for (const action of ['plan', 'bind', 'release'] as const)
-    vm.command(action)
+  for (const action of ['plan', 'bind', 'release'] as const) {
+    const command = vm
+      .command(action)
       .argument('[gpu]', 'id or PCI address; the only external GPU when left out')
       .description(actions[action])
       .addOption(json())
       .addOption(sysfsRoot())
-      .addOption(yes())
       .action((gpu: string | undefined, options: Parameters<typeof passthrough>[2]) =>
         passthrough(action, gpu, options, terminal, signal),
       )
+    if (action !== 'plan') command.addOption(yes())
+  }
 
   egpu
     .command('demo')
     .description('compute on an external GPU, pull its cable, and finish with the same result')
     .addOption(json())
-    .option('--seed <number>', 'makes the run repeatable', wholeNumber, Date.now() % 1_000_000)
-    .option('--size <cells>', 'edge of the square field', wholeNumber, 512)
+    .option('--seed <number>', 'makes the run repeatable (default: another one each time)', wholeNumber)
+    .option('--size <cells>', 'edge of the square field, 4096 at most', fieldSize, 512)
     .option('--steps <number>', 'steps to compute', wholeNumber, 3_000)
     .option('--no-webgpu', 'compute on the simulator alone')
     .option('--real-loss', 'make the Vulkan driver lose the device instead of destroying it (needs a C compiler)')
@@ -129,4 +139,17 @@ function wholeNumber(text: string): number {
   const value = Number(text)
   if (!Number.isSafeInteger(value) || value < 1) throw new InvalidArgumentError('a whole number from 1 up is wanted.')
   return value
+}
+
+function fieldSize(text: string): number {
+  const value = wholeNumber(text)
+  if (value > 4_096) throw new InvalidArgumentError('4096 is the largest field.')
+  return value
+}
+
+/** The code goes behind the first line, so that a list below it stays a list. */
+function failureText(error: unknown): string {
+  if (!EGpuError.is(error)) return error instanceof Error ? error.message : String(error)
+  const [first, ...rest] = error.message.split('\n')
+  return [`${first} [${error.code}]`, ...rest].join('\n')
 }

@@ -12,19 +12,14 @@ export interface MachineOptions {
   readonly from?: string | undefined
 }
 
-/** Facts about the host that a reader of a report needs; nothing that names it. */
-export interface MachineFacts {
-  readonly platform: string
-  readonly arch: string
-  readonly kernel: string
-  /** Where a recorded machine was read from; the other facts are then those of the reader. */
-  readonly recordedAt?: string
-}
+/** Facts about the host that a reader of a report needs, nothing that names it; or where a recording was read from. */
+export type MachineFacts =
+  | { readonly platform: string; readonly arch: string; readonly kernel: string }
+  | { readonly recordedAt: string }
 
 export function machineFacts({ sysfsRoot, from }: MachineOptions): MachineFacts {
-  const facts = { platform: process.platform, arch: arch(), kernel: release() }
   const recordedAt = sysfsRoot ?? from
-  return recordedAt === undefined ? facts : { ...facts, recordedAt }
+  return recordedAt === undefined ? { platform: process.platform, arch: arch(), kernel: release() } : { recordedAt }
 }
 
 /**

@@ -9,7 +9,7 @@ import { runCli } from '../src/cli.ts'
 import { recordingTerminal } from './recording-terminal.ts'
 
 interface Listing {
-  readonly machine: { readonly platform: string; readonly recordedAt?: string }
+  readonly machine: object
   readonly devices: readonly { readonly verdict: { readonly conclusion: string }; readonly enclosureName?: string }[]
   readonly enclosures: readonly { readonly name?: string }[]
   readonly findings: readonly { readonly code: string }[]
@@ -26,7 +26,7 @@ async function listJson(name: string): Promise<Listing> {
 describe('egpu list', () => {
   it('prints every GPU of a recorded machine as JSON, external or not', async () => {
     const { machine, devices, enclosures, findings } = await listJson('1')
-    expect(machine.platform).toBe(process.platform)
+    expect(Object.keys(machine)).toEqual(['recordedAt'])
     expect(devices.map(({ verdict }) => verdict.conclusion).sort()).toEqual(['external', 'internal'])
     expect(devices.find(({ verdict }) => verdict.conclusion === 'external')?.enclosureName).toContain('AORUS')
     expect(enclosures).toHaveLength(1)

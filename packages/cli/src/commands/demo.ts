@@ -1,6 +1,6 @@
-import { mkdtemp, writeFile } from 'node:fs/promises'
+import { access, constants, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { systemClock, type EGpuEvent } from '@egpu/core'
 import { webGpuBacking, type WebGpuBacking } from '../demo/backing.ts'
 import { fieldInTerminal, fieldPng } from '../demo/picture.ts'
@@ -13,7 +13,7 @@ import type { Terminal } from '../output/terminal.ts'
 import { listing, printListing } from './list.ts'
 
 export interface DemoOptions {
-  readonly seed: number
+  readonly seed?: number | undefined
   readonly size: number
   readonly steps: number
   readonly webgpu: boolean
@@ -24,7 +24,10 @@ export interface DemoOptions {
 
 /** The main job, with everything shown: what is on this machine, the computation, the pulled cable, the comparison. */
 export async function demo(options: DemoOptions, terminal: Terminal, signal: AbortSignal): Promise<void> {
-  const { seed, size, steps, json = false } = options
+  const { seed = Date.now() % 1_000_000, size, steps, json = false } = options
+  const png = options.png ?? join(await mkdtemp(join(tmpdir(), 'egpu-demo-')), `field-${seed}.png`)
+  // Before the work rather than after it.
+  await access(dirname(png), constants.W_OK)
   await showMachine(json, terminal)
 
   const webGpu = await chooseBacking(options)
@@ -61,7 +64,6 @@ export async function demo(options: DemoOptions, terminal: Terminal, signal: Abo
     const elapsedMs = performance.now() - begun
     terminal.progress('the same field once more, undisturbed, on the processor')
     const referenceSha256 = sha256(undisturbedField(size, seed, steps))
-    const png = options.png ?? join(await mkdtemp(join(tmpdir(), 'egpu-demo-')), `field-${seed}.png`)
     await writeFile(png, fieldPng(result.field, size))
 
     const identical = result.sha256 === referenceSha256

@@ -48,5 +48,6 @@ async function showPlan(manager: EGpuManager, id: string, json: boolean, termina
   }
   terminal.print(`To eject ${deviceName(plan.device)}:`)
   printPlan(plan.removal, terminal)
+  if (plan.removal.refusals.length > 0) throw new Error('nothing was changed: it cannot be done like this')
   terminal.print(terminal.colors.bold('Nothing was changed. Do it with --yes.'))
 }

@@ -17,7 +17,7 @@ export async function watch(options: WatchOptions, terminal: Terminal, signal: A
       `watching ${manager.devices.length} GPU(s), ${manager.externalDevices.length} external; Ctrl-C ends it`,
     )
   for await (const event of events) {
-    if (options.json === true) printJson(event, terminal)
+    if (options.json === true) printJson({ time: new Date().toISOString(), ...event }, terminal)
     else terminal.print(`${terminal.colors.dim(new Date().toISOString().slice(11, 23))} ${eventText(event)}`)
   }
 }

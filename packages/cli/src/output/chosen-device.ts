@@ -17,6 +17,9 @@ export function chosenDevice(
     return id === wanted || (pciAddress !== undefined && (pciAddress === wanted || pciAddress === `0000:${wanted}`))
   })
   if (found !== undefined) return found
+  if (wanted === undefined && external.length === 0) {
+    throw new EGpuError(EGpuErrorCode.DeviceNotFound, 'no external GPU is connected; egpu list shows what is')
+  }
   const offer = all.map((device) => `\n  ${device.id}  ${deviceName(device)}, ${device.verdict.conclusion}`).join('')
   const text = wanted === undefined ? `say which GPU: ${external.length} are external` : `no GPU is called ${wanted}`
   throw new EGpuError(EGpuErrorCode.DeviceNotFound, `${text}; there are:${offer || ' none'}`)

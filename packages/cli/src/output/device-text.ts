@@ -34,6 +34,12 @@ export function linkText({ link, thunderboltSpeed }: EGpuDevice): string | undef
   return parts.length === 0 ? undefined : plain(parts.join(', '))
 }
 
+/** The box's name, else its id. */
+function boxText({ enclosureName, enclosureId }: EGpuDevice): string | undefined {
+  const text = enclosureName ?? enclosureId
+  return text === undefined ? undefined : plain(text)
+}
+
 /** One device as a block of lines. */
 export function printDevice(device: EGpuDevice, terminal: Terminal): void {
   const { colors } = terminal
@@ -42,7 +48,7 @@ export function printDevice(device: EGpuDevice, terminal: Terminal): void {
   const rows: [string, string | undefined][] = [
     ['verdict', verdictText(device.verdict)],
     ['state', device.driver === undefined ? device.state : `${device.state}, driver ${plain(device.driver)}`],
-    ['box', device.enclosureName === undefined ? undefined : plain(device.enclosureName)],
+    ['box', boxText(device)],
     ['link', linkText(device)],
     ['at', device.identity.pciAddress],
     [

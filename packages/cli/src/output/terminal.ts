@@ -22,13 +22,12 @@ interface Streams {
 }
 
 /**
- * The process's own terminal. Colours only on a terminal that did not ask for none (https://no-color.org), or when
- * FORCE_COLOR is set.
+ * The process's own terminal. No colours when NO_COLOR is set (https://no-color.org) or FORCE_COLOR is 0; else on a
+ * terminal, or wherever FORCE_COLOR is set.
  */
 export function processTerminal({ stdout, stderr, env }: Streams = process): Terminal {
   const isInteractive = stdout.isTTY
-  const wantsColor =
-    env['FORCE_COLOR'] === undefined ? isInteractive && !env['NO_COLOR'] && env['TERM'] !== 'dumb' : true
+  const wantsColor = wantsColorIn(env, isInteractive)
   let progressShown = false
   const clearProgress = (): void => {
     if (progressShown) stderr.write('\r\u001B[2K')
@@ -53,4 +52,10 @@ export function processTerminal({ stdout, stderr, env }: Streams = process): Ter
     hasTrueColor: wantsColor && (env['COLORTERM'] === 'truecolor' || env['COLORTERM'] === '24bit'),
     colors: createColors(wantsColor),
   }
+}
+
+function wantsColorIn(env: NodeJS.ProcessEnv, isInteractive: boolean): boolean {
+  const force = env['FORCE_COLOR']
+  if (env['NO_COLOR'] || force === '0' || force === 'false') return false
+  return force === undefined ? isInteractive && env['TERM'] !== 'dumb' : true
 }

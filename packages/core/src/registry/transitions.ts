@@ -34,9 +34,6 @@ export const transitions: Readonly<Record<GpuDeviceState, readonly GpuDeviceStat
   [s.Removed]: [s.Returned],
 }
 
-/** States in which work can run, or could after the device woke up. */
-export const usableStates: ReadonlySet<GpuDeviceState> = new Set(usable)
-
 /** States in which nothing may be read from the device or asked of it. */
 export const deadStates: ReadonlySet<GpuDeviceState> = new Set([s.Lost, s.Wedged, s.Removed])
 

@@ -39,7 +39,7 @@ export function joinAll(topology: Topology, gpus: readonly PciFunction[], hints:
     const free = boxes.filter((router) => !taken.has(firstBoxOf(router)))
     return { ...entry, join: joinEnclosure(topology, entry.gpu, entry.tunnel, free, hints) }
   })
-  return withSlots(joined)
+  return withSlots(joined, hints)
 }
 
 /**
@@ -57,14 +57,24 @@ function firstBoxOf(router: ThunderboltRouter): string {
   return `${router.domain}-${router.hops[0]}`
 }
 
-/** Counted by device and function numbers along the path, which stay when bus numbers change. */
-function withSlots(joined: readonly JoinedGpu[]): readonly JoinedGpu[] {
+/**
+ * Counted by device and function numbers along the path, which stay when bus numbers change. One that is there keeps its
+ * slot when another comes or goes.
+ */
+function withSlots(joined: readonly JoinedGpu[], { remembered }: JoinHints): readonly JoinedGpu[] {
+  const slotBefore = ({ gpu, join }: JoinedGpu): number | undefined => {
+    const before = remembered?.get(gpu.address)
+    return before?.uniqueId === join.router?.uniqueId ? before?.slot : undefined
+  }
   return joined.map((entry) => {
     const { router } = entry.join
     if (router === undefined) return entry
-    const others = joined.filter(({ join }) => join.router === router)
-    const before = others.filter(({ gpu }) => positionOf(gpu) < positionOf(entry.gpu))
-    return { ...entry, slot: before.length }
+    const inBox = joined.filter(({ join }) => join.router === router)
+    const kept = new Set(inBox.map(slotBefore))
+    const free = inBox.map((_, index) => index).filter((slot) => !kept.has(slot))
+    const fresh = inBox.filter((one) => slotBefore(one) === undefined)
+    const before = fresh.filter(({ gpu }) => positionOf(gpu) < positionOf(entry.gpu))
+    return { ...entry, slot: slotBefore(entry) ?? free[before.length] }
   })
 }
 

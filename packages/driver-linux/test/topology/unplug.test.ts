@@ -72,6 +72,22 @@ describe('a pulled cable', () => {
     expect(new Set(again.values()).size).toBe(2)
   })
 
+  it('does not give the key of a GPU that went to the other one in the box', async () => {
+    using built = buildMachine(machineNamed('box-with-two-gpus-behind-its-own-switch'))
+    await using driver = linuxDriver({ sysfsRoot: built.sysfsRoot })
+    const keys = async (): Promise<Readonly<Record<string, string>>> => {
+      const { devices } = await driver.list()
+      return Object.fromEntries(devices.map(({ identity, key }) => [identity.pciAddress, key]))
+    }
+    const both = await keys()
+    const node = join(built.sysfsRoot, 'bus/pci/devices/0000:06:00.0')
+    const target = readlinkSync(node)
+    unlinkSync(node)
+    expect((await keys())['0000:07:00.0']).toBe(both['0000:07:00.0'])
+    symlinkSync(target, node)
+    expect(await keys()).toEqual(both)
+  })
+
   it('lists what is left when the whole tree vanishes while it is read', async () => {
     using built = buildMachine(machineNamed('aorus-healthy-unbound'))
     await using driver = linuxDriver({ sysfsRoot: built.sysfsRoot })

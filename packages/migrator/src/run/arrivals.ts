@@ -148,13 +148,14 @@ export class Arrivals {
   #failed(attempt: Attempt, error: unknown): void {
     const { stop, refusals } = this.#options
     const { target } = attempt
-    attempt.end()
-    if (stop.aborted) return
-    if (target !== undefined) {
-      refusals.note(target.id, this.#now(), messageOf(error), EGpuError.is(error, EGpuErrorCode.WorkloadFailed))
-      if (saysLost(error)) this.noteLoss(target)
+    if (!stop.aborted) {
+      if (target !== undefined) {
+        refusals.note(target.id, this.#now(), messageOf(error), EGpuError.is(error, EGpuErrorCode.WorkloadFailed))
+        if (saysLost(error)) this.noteLoss(target)
+      }
+      attempt.fail(error)
     }
-    attempt.fail(error)
+    attempt.end()
   }
 
   #now(): number {

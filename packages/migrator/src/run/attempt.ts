@@ -28,6 +28,8 @@ export class Attempt {
   #target: ComputeTarget | undefined
   #giveBack: () => void = () => undefined
   #placement: Placement | undefined
+  /** Started, and neither completed nor failed yet. */
+  #isOpen = false
 
   constructor(context: RunContext, workloadId: string, cause: AttemptCause, isFirst: boolean) {
     this.#context = context
@@ -44,7 +46,9 @@ export class Attempt {
   aim(target: ComputeTarget, giveBack: () => void): void {
     this.#target = target
     this.#giveBack = giveBack
-    if (!this.#isFirst) this.#context.report({ type: 'migration-started', migration: this.#info() })
+    if (this.#isFirst) return
+    this.#isOpen = true
+    this.#context.report({ type: 'migration-started', migration: this.#info() })
   }
 
   /** Opens the target, once. */
@@ -68,6 +72,7 @@ export class Attempt {
 
   /** `progress`: how far the work had come. */
   succeed(resumedAt: number, progress: number): void {
+    this.#isOpen = false
     if (this.#isFirst) return
     const rtoMs = this.#context.host.clock.now() - this.#cause.since
     const lostProgress = Math.max(0, progress - resumedAt)
@@ -78,6 +83,7 @@ export class Attempt {
   }
 
   fail(cause: unknown): void {
+    this.#isOpen = false
     const to = this.#target === undefined ? '' : ` to ${this.#target.name}`
     const error = new EGpuError(
       EGpuErrorCode.MigrationFailed,
@@ -96,8 +102,9 @@ export class Attempt {
     this.#context.report({ type: 'migration-failed', migration, error })
   }
 
-  /** Gives back what was booked and opened. */
+  /** Gives back what was booked and opened. A migration that nothing was told of since its start was called off. */
   end(): void {
+    if (this.#isOpen) this.fail(new EGpuError(EGpuErrorCode.Closed, 'the run was over before it arrived'))
     this.#giveBack()
     if (this.#placement !== undefined) quiet(this.#placement.end(this.#context.config.migrationTimeoutMs))
   }

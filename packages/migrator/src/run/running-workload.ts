@@ -336,10 +336,10 @@ export class RunningWorkload implements WorkloadRun {
         const { attempt, slot } = cause
         return { ...(await this.#onFailure(placement, placement.loss)), attempt, slot }
       }
+      if (this.#outcome === undefined) cause.attempt?.fail(error)
       cause.attempt?.end()
       cause.slot?.()
       if (this.#outcome !== undefined) return undefined
-      cause.attempt?.fail(error)
       this.workload.resume()
       this.#state = RunState.Running
       this.#moves.refuse(move, error)

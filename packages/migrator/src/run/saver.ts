@@ -10,6 +10,12 @@ import type { Placement } from './placement.ts'
 /** So many freezes in a row that do not come back mean that the device hangs, whatever its driver says. */
 const hungAfter = 2
 
+/**
+ * Each freeze that did not come back doubles how long the next may take, up to this: the unit of work may simply be
+ * longer than the limit, and such work would otherwise be moved for ever and never be saved.
+ */
+const mostPatience = 64
+
 export interface SaverOptions {
   readonly workload: Checkpointable
   readonly checkpoints: CheckpointManager
@@ -30,6 +36,7 @@ export class Saver {
   readonly #corrupt = new Set<number>()
   #cost: SaveCost | undefined
   #hungFreezes = 0
+  #patience = 1
 
   constructor(options: SaverOptions) {
     this.#options = options
@@ -154,10 +161,11 @@ export class Saver {
 
   async #freeze(placement: Placement, abort: AbortSignal): Promise<FrozenState> {
     const { workload, clock, timeoutMs } = this.#options
+    const progress = workload.progress
     try {
       const frozen = await withDeadline((signal) => workload.freeze({ signal }), {
         clock,
-        ms: timeoutMs,
+        ms: timeoutMs * this.#patience,
         signal: abort,
         what: `freeze of ${workload.id}`,
         onLate: dispose,
@@ -166,7 +174,9 @@ export class Saver {
       return frozen
     } catch (error) {
       if (EGpuError.is(error, EGpuErrorCode.Timeout)) {
-        this.#hungFreezes += 1
+        this.#patience = Math.min(mostPatience, this.#patience * 2)
+        // Work that went on meanwhile is slow, not hung.
+        this.#hungFreezes = workload.progress === progress ? this.#hungFreezes + 1 : 0
         if (this.#hungFreezes >= hungAfter) {
           this.#hungFreezes = 0
           placement.lose({ reason: 'hung', message: messageOf(error), atMs: clock.now() })

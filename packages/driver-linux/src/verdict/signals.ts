@@ -208,7 +208,8 @@ const sameBoard: Signal = ({ gpu, topology, tunnel }) => {
     : { signal: 'same-board', value: sibling.address, weight: 0.8, points: 'internal', source: sibling.path }
 }
 
-const chipMakers: ReadonlySet<number> = new Set([0, 0x1002, 0x1022, 0x10de, 0x8086, 0xffff])
+/** And Red Hat's 1af4, which QEMU gives to every device of a virtual machine, plugged in or not. */
+const chipMakers: ReadonlySet<number> = new Set([0, 0x1002, 0x1022, 0x10de, 0x1af4, 0x8086, 0xffff])
 
 /** What is left when nothing points to a cable. Counts for less where other signs say that there may be one. */
 const noCable: Signal = (subject) => {

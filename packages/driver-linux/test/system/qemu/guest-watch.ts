@@ -75,7 +75,10 @@ export class GuestWatch {
 
   /** Types in order, with keys, for comparing. */
   list(from = 0): string[] {
-    return this.seen.slice(from).map(({ event }) => ('key' in event ? `${event.type} ${event.key}` : event.type))
+    return this.seen.slice(from).map(({ event }) => {
+      const key = event.type === 'device-observed' ? event.device.key : 'key' in event ? event.key : undefined
+      return key === undefined ? event.type : `${event.type} ${key}`
+    })
   }
 
   text(from = 0): string {

@@ -15,7 +15,7 @@ const stages = {
   unused: () => tool('knip', []),
   unit: () => tool('vitest', ['run']),
   packages: turbo('package-check'),
-  system: () => tool('vitest', ['run', '--config', 'vitest.system.config.ts']),
+  system: () => turbo('build')() || tool('vitest', ['run', '--config', 'vitest.system.config.ts']),
 }
 
 const args = process.argv.slice(2)

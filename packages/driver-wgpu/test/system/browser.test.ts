@@ -90,9 +90,9 @@ describe('three.js in Chromium, unmodified', () => {
     expect(guarded.stats).toMatchObject({ losses: 0 })
   })
 
-  test.each([2, 11])('loses nothing when the GPU process crashes after frame %i', async (crashAt) => {
+  test('loses nothing when the GPU process crashes after frame 2', async () => {
     const bare = await run('bare', -1)
-    const crashed = await run('protected', crashAt)
+    const crashed = await run('protected', 2)
     expect(crashed.stats?.losses).toBeGreaterThan(0)
     expect(crashed.stats?.recoveries).toBeGreaterThan(0)
     expect(crashed.events.find(({ type }) => type === 'lost')).toMatchObject({ reason: 'process-crash' })

@@ -130,26 +130,6 @@ describe('a workload', () => {
     expect(machine.story().filter((line) => line.includes('started')).length).toBeLessThan(20)
   })
 
-  it.each([960, 975, 985, 993, 999])(
-    'that finishes on its way, asked to move at step %i, ends the story it began',
-    async (at) => {
-      // Opening the other target takes long enough for the work to end meanwhile.
-      await using machine = await bench({ boxes: 2, failBackAfterMs: Infinity, machine: { timing: { answerMs: 20 } } })
-      const { clock, migrator } = machine
-      const mixer = new Mixer({ clock })
-      const run = migrator.run(mixer)
-      await clock.advance(at)
-      const other = (await machine.until(machine.manager.targets())).find(({ id }) => id !== run.where?.id)
-      const moved = run.moveTo((other as { id: string }).id).catch(() => undefined)
-      await machine.until(run.finished)
-      await machine.until(moved)
-      expect(mixer.result).toBe(reference)
-      const story = machine.story()
-      const ends = story.filter((line) => / (completed|failed) .*->/.test(line))
-      expect(ends.length).toBe(story.filter((line) => line.includes(' started ')).length)
-    },
-  )
-
   it.each(['throw', 'hang'] as const)('that %ss in restore goes to the next target', async (how) => {
     await using machine = await bench({ boxes: 2, migrationTimeoutMs: 400, failBackAfterMs: Infinity })
     const { clock, migrator, boxes } = machine

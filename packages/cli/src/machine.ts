@@ -2,8 +2,6 @@ import { readFileSync } from 'node:fs'
 import { arch, release } from 'node:os'
 import { EGpuManager } from '@egpu/core'
 import type { EGpuDriver } from '@egpu/core/driver'
-import { linuxDriver } from '@egpu/driver-linux'
-import { macosDriver, plistSource } from '@egpu/driver-macos'
 
 export interface MachineOptions {
   /** A recorded Linux machine instead of this one. */
@@ -24,14 +22,17 @@ export function machineFacts({ sysfsRoot, from }: MachineOptions): MachineFacts 
 
 /**
  * The drivers that look without touching: nothing here opens a device node or starts a graphics API, which would wake
- * a sleeping GPU.
+ * a sleeping GPU. Only what this machine, or the recording, needs is loaded.
  */
-export function observingDrivers({ sysfsRoot, from }: MachineOptions): EGpuDriver[] {
-  if (from !== undefined) return [macosDriver({ source: plistSource(readFileSync(from)) })]
-  if (sysfsRoot !== undefined) return [linuxDriver({ sysfsRoot })]
-  return [process.platform === 'darwin' ? macosDriver() : linuxDriver()]
+export async function observingDrivers({ sysfsRoot, from }: MachineOptions): Promise<EGpuDriver[]> {
+  if (from !== undefined || (sysfsRoot === undefined && process.platform === 'darwin')) {
+    const { macosDriver, plistSource } = await import('@egpu/driver-macos')
+    return [from === undefined ? macosDriver() : macosDriver({ source: plistSource(readFileSync(from)) })]
+  }
+  const { linuxDriver } = await import('@egpu/driver-linux')
+  return [sysfsRoot === undefined ? linuxDriver() : linuxDriver({ sysfsRoot })]
 }
 
-export function openMachine(options: MachineOptions): Promise<EGpuManager> {
-  return EGpuManager.create({ drivers: observingDrivers(options) })
+export async function openMachine(options: MachineOptions): Promise<EGpuManager> {
+  return EGpuManager.create({ drivers: await observingDrivers(options) })
 }

@@ -2,6 +2,7 @@ import { access, constants, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { systemClock, type EGpuEvent } from '@egpu/core'
+import { InvalidArgumentError, type Command } from 'commander'
 import { webGpuBacking, type WebGpuBacking } from '../demo/backing.ts'
 import { fieldInTerminal, fieldPng } from '../demo/picture.ts'
 import { runScenario, sha256, undisturbedField, type ScenarioResult } from '../demo/scenario.ts'
@@ -10,9 +11,10 @@ import { eventText } from '../output/event-text.ts'
 import { printJson } from '../output/json.ts'
 import { progressReport } from '../output/progress.ts'
 import type { Terminal } from '../output/terminal.ts'
+import { jsonOption, wholeNumber, type CommandContext } from './context.ts'
 import { listing, printListing } from './list.ts'
 
-export interface DemoOptions {
+interface DemoOptions {
   readonly seed?: number | undefined
   readonly size: number
   readonly steps: number
@@ -22,8 +24,28 @@ export interface DemoOptions {
   readonly png?: string | undefined
 }
 
+export function registerDemo(egpu: Command, { terminal, signal }: CommandContext): void {
+  egpu
+    .command('demo')
+    .description('compute on an external GPU, pull its cable, and finish with the same result')
+    .addOption(jsonOption())
+    .option('--seed <number>', 'makes the run repeatable (default: another one each time)', wholeNumber)
+    .option('--size <cells>', 'edge of the square field, 4096 at most', fieldSize, 512)
+    .option('--steps <number>', 'steps to compute', wholeNumber, 3_000)
+    .option('--no-webgpu', 'compute on the simulator alone')
+    .option('--real-loss', 'make the Vulkan driver lose the device instead of destroying it (needs a C compiler)')
+    .option('--png <file>', 'where to write the picture (default: a temporary file)')
+    .action((options: DemoOptions) => demo(options, terminal, signal))
+}
+
+function fieldSize(text: string): number {
+  const value = wholeNumber(text)
+  if (value > 4_096) throw new InvalidArgumentError('4096 is the largest field.')
+  return value
+}
+
 /** The main job, with everything shown: what is on this machine, the computation, the pulled cable, the comparison. */
-export async function demo(options: DemoOptions, terminal: Terminal, signal: AbortSignal): Promise<void> {
+async function demo(options: DemoOptions, terminal: Terminal, signal: AbortSignal): Promise<void> {
   const { seed = Date.now() % 1_000_000, size, steps, json = false } = options
   const png = options.png ?? join(await mkdtemp(join(tmpdir(), 'egpu-demo-')), `field-${seed}.png`)
   // Before the work rather than after it.

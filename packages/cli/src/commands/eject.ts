@@ -1,3 +1,4 @@
+import type { Command } from 'commander'
 import type { EGpuManager } from '@egpu/core'
 import { openMachine, type MachineOptions } from '../machine.ts'
 import { chosenDevice } from '../output/chosen-device.ts'
@@ -6,15 +7,27 @@ import { printJson } from '../output/json.ts'
 import { printPlan, stepReport } from '../output/plan-text.ts'
 import type { Terminal } from '../output/terminal.ts'
 import { plain } from '../output/text.ts'
+import { gpuArgument, jsonOption, sysfsRootOption, yesOption, type CommandContext } from './context.ts'
 
-export interface EjectOptions extends MachineOptions {
+interface EjectOptions extends MachineOptions {
   readonly json?: boolean | undefined
   /** Really do it. Without, the plan is shown and nothing changes. */
   readonly yes?: boolean | undefined
 }
 
+export function registerEject(egpu: Command, { terminal, signal }: CommandContext): void {
+  egpu
+    .command('eject')
+    .argument(...gpuArgument)
+    .description('show how a GPU is taken off the bus; with --yes, do it')
+    .addOption(jsonOption())
+    .addOption(sysfsRootOption())
+    .addOption(yesOption())
+    .action((gpu: string | undefined, options: EjectOptions) => eject(gpu, options, terminal, signal))
+}
+
 /** Shows how a GPU is taken off the bus, and with `--yes` does it. Throws when it is not safe to unplug afterwards. */
-export async function eject(
+async function eject(
   gpu: string | undefined,
   options: EjectOptions,
   terminal: Terminal,

@@ -1,5 +1,6 @@
+import type { Command } from 'commander'
 import type { EGpuDevice, PassthroughPlan } from '@egpu/core'
-import type { PassthroughCapability } from '@egpu/core/driver'
+import type { EGpuDriver, PassthroughCapability } from '@egpu/core/driver'
 import { EGpuManager } from '@egpu/core'
 import { observingDrivers, type MachineOptions } from '../machine.ts'
 import { chosenDevice } from '../output/chosen-device.ts'
@@ -7,21 +8,40 @@ import { deviceName } from '../output/device-text.ts'
 import { printJson } from '../output/json.ts'
 import { printPlan, stepReport } from '../output/plan-text.ts'
 import type { Terminal } from '../output/terminal.ts'
+import { gpuArgument, jsonOption, sysfsRootOption, yesOption, type CommandContext } from './context.ts'
 
-export interface PassthroughOptions extends MachineOptions {
+interface PassthroughOptions extends MachineOptions {
   readonly json?: boolean | undefined
   readonly yes?: boolean | undefined
 }
 
+const actions = { plan: 'show what would be done', bind: 'bind it to vfio-pci', release: 'give it back' } as const
+
+export function registerPassthrough(egpu: Command, { terminal, signal }: CommandContext): void {
+  const vm = egpu.command('passthrough').description('hand a GPU to a virtual machine and take it back')
+  for (const action of ['plan', 'bind', 'release'] as const) {
+    const command = vm
+      .command(action)
+      .argument(...gpuArgument)
+      .description(actions[action])
+      .addOption(jsonOption())
+      .addOption(sysfsRootOption())
+      .action((gpu: string | undefined, options: PassthroughOptions) =>
+        passthrough(action, gpu, options, terminal, signal),
+      )
+    if (action !== 'plan') command.addOption(yesOption())
+  }
+}
+
 /** Hands a GPU to a virtual machine, or takes it back. Shows the plan, and changes something only with `--yes`. */
-export async function passthrough(
-  action: 'plan' | 'bind' | 'release',
+async function passthrough(
+  action: keyof typeof actions,
   gpu: string | undefined,
   options: PassthroughOptions,
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<void> {
-  const drivers = observingDrivers(options)
+  const drivers = await observingDrivers(options)
   await using manager = await EGpuManager.create({ drivers })
   const device = chosenDevice(manager.externalDevices, manager.devices, gpu)
   const { capability, key } = capabilityFor(device, drivers)
@@ -54,7 +74,7 @@ export async function passthrough(
 
 function capabilityFor(
   device: EGpuDevice,
-  drivers: ReturnType<typeof observingDrivers>,
+  drivers: readonly EGpuDriver[],
 ): { readonly capability: PassthroughCapability; readonly key: string } {
   for (const { driver: name, key } of device.sources) {
     const capability = drivers.find((driver) => driver.name === name)?.passthrough

@@ -1,0 +1,26 @@
+import { InvalidArgumentError, Option } from 'commander'
+import type { Terminal } from '../output/terminal.ts'
+
+/** What a command is given besides its own arguments. */
+export interface CommandContext {
+  readonly terminal: Terminal
+  /** Fires at Ctrl-C and SIGTERM; whatever waits ends then. */
+  readonly signal: AbortSignal
+  /** Ends the process with this code although nothing was thrown. */
+  readonly exitWith: (code: number) => void
+}
+
+export const jsonOption = (): Option => new Option('--json', 'print JSON')
+export const sysfsRootOption = (): Option =>
+  new Option('--sysfs-root <dir>', 'read a recorded machine from this directory instead of /sys')
+export const fromOption = (): Option =>
+  new Option('--from <file>', "read a Mac's `ioreg -a -l` dump instead of this machine").conflicts('sysfsRoot')
+export const yesOption = (): Option => new Option('--yes', 'change the system; without it the plan is shown')
+
+export const gpuArgument = ['[gpu]', 'id or PCI address; the only external GPU when left out'] as const
+
+export function wholeNumber(text: string): number {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value) || value < 1) throw new InvalidArgumentError('a whole number from 1 up is wanted.')
+  return value
+}

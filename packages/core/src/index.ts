@@ -41,11 +41,27 @@ export { transitions } from './registry/transitions.ts'
 export { routeBackend } from './routing/route.ts'
 export type { BackendRoute, HostTraits, RoutableDevice, RuntimeChoice, RuntimeRefusal } from './routing/types.ts'
 export type { AppleSiliconEGpuInfo } from './types/apple.ts'
-export type { Checkpointable, FrozenState, SavedState, StatePart, WorkloadNeeds } from './types/checkpointable.ts'
+export type {
+  Checkpointable,
+  FrozenState,
+  SavedState,
+  StagedState,
+  StatePart,
+  StateRange,
+  WorkloadNeeds,
+} from './types/checkpointable.ts'
 export { EGpuPowerState } from './types/device.ts'
 export type { DeviceIdentity, DeviceSource, DisplayId, EGpuDevice, GpuDescription } from './types/device.ts'
 export type { Enclosure } from './types/enclosure.ts'
-export type { EGpuEvent, EGpuEventType, MigrationInfo, MigrationOutcome, UnstampedEvent } from './types/events.ts'
+export type {
+  EGpuEvent,
+  EGpuEventType,
+  MigrationInfo,
+  MigrationOutcome,
+  MigrationStep,
+  TransferProgress,
+  UnstampedEvent,
+} from './types/events.ts'
 export type { Finding } from './types/finding.ts'
 export type { HealthComponents, HealthSample, HealthScore } from './types/health.ts'
 export type { Bottleneck, DuplexGBps, LinkDowngrade, LinkReport, PcieHop, TrainedLanes } from './types/link.ts'

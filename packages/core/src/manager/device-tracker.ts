@@ -185,6 +185,10 @@ export class DeviceTracker {
   sampled(sighting: Sighting, sample: HealthSample): void {
     const { device } = sighting
     if (device === undefined || deadStates.has(this.state(device))) return
+    if (this.#hub.wants('health-sampled')) {
+      const driver = sighting.source.name
+      this.#hub.emit({ type: 'health-sampled', device: this.snapshot(device), driver, sample })
+    }
     device.health ??= new HealthTracker()
     const change = device.health.sample(sighting.source.name, sample, this.#clock.now())
     if (change === undefined) return

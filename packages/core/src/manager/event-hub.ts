@@ -9,6 +9,11 @@ interface Stream {
   readonly queue: EventQueue<EGpuEvent>
 }
 
+/** Too many to come unasked: only who names them gets them. */
+const byNameOnly: ReadonlySet<EGpuEventType> = new Set<EGpuEventType>(['health-sampled'])
+
+const takes = ({ types }: Stream, type: EGpuEventType): boolean => types?.has(type) ?? !byNameOnly.has(type)
+
 /** Hands events to whoever listens, in order, whatever the listeners do. */
 export class EventHub {
   readonly #clock: Clock
@@ -27,7 +32,7 @@ export class EventHub {
   wants(type: EGpuEventType): boolean {
     if (this.#emitter.listenerCount(type) > 0) return true
     if (this.#streams.size === 0) return false
-    for (const { types } of this.#streams) if (types === undefined || types.has(type)) return true
+    for (const stream of this.#streams) if (takes(stream, type)) return true
     return false
   }
 
@@ -125,7 +130,7 @@ export class EventHub {
   #hand(event: EGpuEvent): void {
     this.#emitter.emit(event.type, event)
     if (this.#streams.size === 0) return
-    for (const { types, queue } of this.#streams) if (types === undefined || types.has(event.type)) queue.push(event)
+    for (const stream of this.#streams) if (takes(stream, event.type)) stream.queue.push(event)
   }
 }
 

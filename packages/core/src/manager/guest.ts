@@ -14,9 +14,12 @@ export interface Guest {
   readonly name: string
   /**
    * Get everything off the device. Called once per safe disconnect, guests in parallel. After `signal` aborts the
-   * answer no longer counts.
+   * answer no longer counts; that is after `deadlineMs`, so a guest that knows it will need longer can say so at once.
    */
-  leave(device: EGpuDevice, options: Required<AbortOptions>): Promise<LeaveResult>
+  leave(
+    device: EGpuDevice,
+    options: Required<AbortOptions> & { readonly deadlineMs?: number | undefined },
+  ): Promise<LeaveResult>
   /** The disconnect was called off after this guest had left: it may come back. */
   stay?(device: EGpuDevice): unknown
 }

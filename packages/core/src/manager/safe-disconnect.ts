@@ -201,7 +201,7 @@ export class SafeDisconnect {
     await Promise.all(
       [...this.#guests].map(async (guest) => {
         try {
-          const answer = await withDeadline((inner) => guest.leave(device, { signal: inner }), {
+          const answer = await withDeadline((inner) => guest.leave(device, { signal: inner, deadlineMs }), {
             ms: deadlineMs,
             clock: this.#clock,
             signal,

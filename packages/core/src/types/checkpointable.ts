@@ -1,4 +1,5 @@
 import type { AbortOptions } from '../abort.ts'
+import type { WorkloadProfile } from '../bandwidth/efficiency.ts'
 import type { OpenTarget, RuntimeKind } from './target.ts'
 
 /** One named piece of a workload's state, such as a buffer. */
@@ -16,11 +17,42 @@ export interface SavedState {
   read(part: string, options?: AbortOptions): AsyncIterable<Uint8Array>
 }
 
+/** Some bytes of one part of a workload's state. */
+export interface StateRange {
+  readonly part: string
+  readonly byteOffset: number
+  readonly byteLength: number
+}
+
 /**
  * A consistent copy that the workload keeps while it goes on working. Draining happens in the background; if the
  * device is lost before the drain ended, `read` rejects with `EGPU_DEVICE_LOST` and nothing of it may be kept.
  */
-export interface FrozenState extends SavedState, AsyncDisposable {}
+export interface FrozenState extends SavedState, AsyncDisposable {
+  /**
+   * All that may differ from the freeze before this one; too much is fine, too little is not. Left out by workloads that
+   * cannot tell, and for the first freeze after a `restore`: then everything may differ.
+   */
+  readonly changed?: readonly StateRange[] | undefined
+  /** The bytes of one range, in order; rejects like `read`. Without it whole parts are read. */
+  readRange?(range: StateRange, options?: AbortOptions): AsyncIterable<Uint8Array>
+}
+
+/**
+ * State that gathers on the next target while the work goes on at the old one. Disposing of it before `adopt` gives
+ * back what it holds there and changes nothing else.
+ */
+export interface StagedState extends AsyncDisposable {
+  /** Puts bytes in their place; later ones replace earlier ones. `bytes` may be reused once it resolves. */
+  write(range: StateRange, bytes: Uint8Array, options: Required<AbortOptions>): Promise<void>
+  /** What is there now, to be compared with what was sent. */
+  read(range: StateRange, options: Required<AbortOptions>): AsyncIterable<Uint8Array>
+  /**
+   * The work is suspended and all of its state is here: from now on the workload is on this target, at its present
+   * progress, as after a `restore`. Lets go of the old target. Rejecting, it must have changed nothing.
+   */
+  adopt(options: Required<AbortOptions>): Promise<void>
+}
 
 /** What a workload needs from a target. */
 export interface WorkloadNeeds {
@@ -29,6 +61,12 @@ export interface WorkloadNeeds {
   readonly memoryBytes?: number | undefined
   readonly limits?: Readonly<Record<string, number>> | undefined
   readonly features?: readonly string[] | undefined
+  /** The only chip it can run on, as the target's `chip` names it: state in a chip's own format. */
+  readonly chip?: string | undefined
+  /** What one unit of work costs; with it, work goes where it is expected to be finished first. */
+  readonly profile?: WorkloadProfile | undefined
+  /** Units of work in all, so that `units - progress` are left. */
+  readonly units?: number | undefined
 }
 
 /**
@@ -53,6 +91,11 @@ export interface Checkpointable {
   freeze(options: Required<AbortOptions>): Promise<FrozenState>
   /** Stop after the current unit of work; resolves when nothing runs any more. A `resume` undoes it. */
   suspend(options: Required<AbortOptions>): Promise<void>
+  /**
+   * Optional: makes room for the state on another target while the work goes on here, so that a move interrupts it
+   * only for the last changes. Rejects with `EGPU_TARGET_INCOMPATIBLE` where that target cannot take it.
+   */
+  stage?(target: OpenTarget, parts: readonly StatePart[], options: Required<AbortOptions>): Promise<StagedState>
   /** Let go of the target: it is lost, or the work goes on elsewhere. Must not touch a lost device. */
   release(options: Required<AbortOptions> & { readonly lost: boolean }): Promise<void>
 }

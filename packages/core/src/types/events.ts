@@ -3,7 +3,7 @@ import type { ResyncReason } from '../driver/events.ts'
 import type { EGpuDevice, EGpuPowerState } from './device.ts'
 import type { Enclosure } from './enclosure.ts'
 import type { Finding } from './finding.ts'
-import type { HealthScore } from './health.ts'
+import type { HealthSample, HealthScore } from './health.ts'
 import type { LinkReport } from './link.ts'
 import type { ComputeTarget } from './target.ts'
 
@@ -24,6 +24,37 @@ export interface MigrationOutcome extends MigrationInfo {
   readonly lostProgress: number
   /** Progress the workload resumed from. */
   readonly resumedAt: number
+}
+
+/** What a migration is doing. A step that is not needed is left out. */
+export type MigrationStep =
+  /** Waits for its turn. */
+  | 'queued'
+  /** A target was chosen and room on it booked. */
+  | 'reserved'
+  /** It is open, and can take the workload. */
+  | 'checked'
+  /** State is on its way, while the work goes on if the source lives. */
+  | 'transferring'
+  /** The work stands still from here on. */
+  | 'frozen'
+  | 'restored'
+  /** What arrived is what was sent. */
+  | 'verified'
+  /** Whoever owned the workload before is shut out. */
+  | 'committed'
+  /** The source is let go of. */
+  | 'released'
+  /** Undone: the work goes on where it was. */
+  | 'rolled-back'
+
+/** How far a transfer is. */
+export interface TransferProgress {
+  readonly bytesDone: number
+  /** As known now: what the work changes meanwhile adds to it. */
+  readonly bytesTotal: number
+  /** At the present rate; `undefined` while there is none. */
+  readonly etaMs?: number | undefined
 }
 
 interface EventPayloads {
@@ -59,8 +90,15 @@ interface EventPayloads {
     readonly before: EGpuPowerState | undefined
     readonly after: EGpuPowerState | undefined
   }
+  /** One reading, of one driver. Only for who asks for it by name: a stream of all events leaves it out. */
+  'health-sampled': { readonly device: EGpuDevice; readonly driver: string; readonly sample: HealthSample }
   'health-changed': { readonly device: EGpuDevice; readonly before: HealthScore; readonly after: HealthScore }
   'migration-started': { readonly migration: MigrationInfo }
+  'migration-step': {
+    readonly migration: MigrationInfo
+    readonly step: MigrationStep
+    readonly progress?: TransferProgress | undefined
+  }
   'migration-completed': { readonly migration: MigrationOutcome }
   'migration-failed': { readonly migration: MigrationInfo; readonly error: EGpuError }
   'checkpoint-saved': {

@@ -24,6 +24,8 @@ export interface ComputeTarget {
   /** What the runtime promises: WebGPU limits by name, for one. A workload's needs are compared with these. */
   readonly limits?: Readonly<Record<string, number>> | undefined
   readonly features?: readonly string[] | undefined
+  /** Which chip it is, where the runtime tells: `gfx1100`, `sm_90`. */
+  readonly chip?: string | undefined
   /** Can it vanish with a cable? */
   readonly removable: boolean
   readonly flops?: number | undefined

@@ -36,6 +36,24 @@ describe('health sampling', () => {
     expect(manager.get(id).state).toBe('ready')
   })
 
+  it('hands every reading to who asks for readings by name, and to nobody else', async () => {
+    const bus = sampled(() => Promise.resolve(cool))
+    const { manager, clock } = await monitored([bus], { healthIntervalMs: 100 })
+    const everything: string[] = []
+    const readings: unknown[] = []
+    const ended = (async () => {
+      for await (const { type } of manager.events()) everything.push(type)
+    })()
+    manager.on('health-sampled', ({ device, driver, sample }) => readings.push([device.id, driver, sample]))
+    await clock.advance(200)
+    const id = manager.devices[0]?.id
+    expect(readings.length).toBeGreaterThan(1)
+    expect(readings.at(-1)).toEqual([id, 'bus', cool])
+    await manager.close()
+    await ended
+    expect(everything).not.toContain('health-sampled')
+  })
+
   it('never touches a device that sleeps, goes or is dead', async () => {
     const asked: string[] = []
     const bus = sampled(

@@ -47,6 +47,14 @@ export const EGpuErrorCode = {
   WorkloadFailed: 'EGPU_WORKLOAD_FAILED',
   /** No process has this pid any more, or another one has it by now. */
   ProcessNotFound: 'EGPU_PROCESS_NOT_FOUND',
+  /** No connection to the peer is open, or it ended before the answer came. */
+  PeerLost: 'EGPU_PEER_LOST',
+  /** The peer, or this host, refuses to talk: not paired, wrong or expired key, other protocol version. */
+  PeerNotTrusted: 'EGPU_PEER_NOT_TRUSTED',
+  /** The peer answered that it will not or cannot do what was asked. */
+  PeerRefused: 'EGPU_PEER_REFUSED',
+  /** Two hosts use the key of one: a folder or a disk image was copied. */
+  IdentityCopied: 'EGPU_IDENTITY_COPIED',
   /** The object was closed and cannot be used any more. */
   Closed: 'EGPU_CLOSED',
 } as const

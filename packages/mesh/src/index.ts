@@ -1,1 +1,8 @@
-export {}
+export type {
+  LinkRoute,
+  PeerConnection,
+  PeerConnectionEnd,
+  PeerConnections,
+  RequestContext,
+  RequestHandler,
+} from './control/peer-connection.ts'

@@ -8,10 +8,13 @@ export type Misfit = () => string
  * a target does not tell is not held against it: opening it will.
  */
 export function misfitOf(needs: WorkloadNeeds): (target: ComputeTarget, usedBytes: number) => Misfit | undefined {
-  const { runtimes, memoryBytes, features = [] } = needs
+  const { runtimes, memoryBytes, features = [], chip } = needs
   const limits = Object.entries(needs.limits ?? {})
   return (target, usedBytes) => {
     if (!runtimes.includes(target.runtime)) return () => `runs ${target.runtime}, which the workload has no code for`
+    if (chip !== undefined && target.chip !== undefined && target.chip !== chip) {
+      return () => `is a ${target.chip}, the state is of a ${chip}`
+    }
     const { memoryBytes: total } = target
     if (memoryBytes !== undefined && total !== undefined && memoryBytes + usedBytes > total) {
       return () => `has ${total - usedBytes} of ${total} bytes free, ${memoryBytes} are needed`

@@ -1,11 +1,12 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { Checkpointable, SavedState } from '@egpu/core'
+import type { MigrationStep, SavedState } from '@egpu/core'
 import { withDeadline } from '../deadline.ts'
 import { asWorkloadFailure } from '../failure.ts'
 import type { RunContext } from './context.ts'
 import { depart, release } from './departure.ts'
 import type { Placement } from './placement.ts'
 import type { Saver } from './saver.ts'
+import type { Work } from './work.ts'
 
 /**
  * Restores the newest checkpoint that can be read onto an open target, goes on to an older one where a newer turns out
@@ -14,11 +15,13 @@ import type { Saver } from './saver.ts'
  */
 export async function arrive(
   context: RunContext,
-  workload: Checkpointable,
+  work: Work,
   saver: Saver,
   placement: Placement,
   stop: AbortSignal,
+  onStep: (step: MigrationStep) => void,
 ): Promise<void> {
+  const { workload } = work
   const { clock } = context.host
   const endsAt = clock.now() + context.config.migrationTimeoutMs
   const signal = AbortSignal.any([placement.signal, stop])
@@ -30,18 +33,21 @@ export async function arrive(
       what: `restore of ${workload.id} on ${placement.target.name}`,
     })
   try {
-    const letGo = (): Promise<void> => release(context, workload, placement)
-    await Promise.all([restoreNewest(workload, saver, restore, letGo), saver.takeOver()])
+    const letGo = (): Promise<void> => release(context, work, placement)
+    onStep('transferring')
+    const restored = restoreNewest(workload, saver, restore, letGo).then(() => onStep('restored'))
+    await Promise.all([restored, saver.takeOver()])
     signal.throwIfAborted()
-    workload.resume()
+    onStep('committed')
+    work.resume()
   } catch (error) {
-    await depart(context, workload, placement)
+    await depart(context, work, placement)
     throw asWorkloadFailure(workload.id, 'restore', error)
   }
 }
 
 async function restoreNewest(
-  workload: Checkpointable,
+  workload: Work['workload'],
   saver: Saver,
   restore: (state: SavedState | undefined) => Promise<void>,
   letGo: () => Promise<void>,

@@ -1,5 +1,5 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { Checkpointable, ComputeTarget } from '@egpu/core'
+import type { ComputeTarget } from '@egpu/core'
 import { messageOf, saysLost } from '../failure.ts'
 import { standingKey } from '../placement/stability.ts'
 import type { WorkloadView } from '../strategy.ts'
@@ -11,13 +11,14 @@ import type { RunContext } from './context.ts'
 import type { Placement } from './placement.ts'
 import type { Refusals } from './refusals.ts'
 import type { Saver } from './saver.ts'
+import type { Work } from './work.ts'
 
 /** How often a parked workload looks for a target whose driver does not tell of new ones. */
 const lookAgainMs = 5_000
 
 export interface ArrivalsOptions {
   readonly context: RunContext
-  readonly workload: Checkpointable
+  readonly work: Work
   readonly saver: Saver
   readonly refusals: Refusals
   readonly view: () => WorkloadView
@@ -96,12 +97,12 @@ export class Arrivals {
 
   /** Opens, restores, resumes. `undefined` when that failed; the failure is published. */
   async complete(attempt: Attempt, { progress }: Cause): Promise<Placement | undefined> {
-    const { context, workload, saver, refusals, wake, stop } = this.#options
+    const { context, work, saver, refusals, wake, stop } = this.#options
     try {
       this.#arriving = await attempt.open(stop, wake)
-      await arrive(context, workload, saver, this.#arriving, stop)
+      await arrive(context, work, saver, this.#arriving, stop, (step) => attempt.step(step))
       refusals.clear(this.#arriving.target.id)
-      attempt.succeed(workload.progress, progress)
+      attempt.succeed(work.workload.progress, progress)
       this.#isFirst = false
       this.#noTarget = undefined
       return this.#arriving
@@ -119,16 +120,16 @@ export class Arrivals {
   }
 
   async #begin(cause: Cause, targetId: string | undefined): Promise<Attempt | undefined> {
-    const { context, workload, refusals, view } = this.#options
+    const { context, work, refusals, view } = this.#options
     const choice = await choose(context, {
-      needs: workload.needs,
+      needs: work.workload.needs,
       view: view(),
       refusals,
       targetId,
       offDeviceId: cause.move?.offDeviceId,
       preferCpu: context.config.preferCpuFallback && cause.reason.startsWith('device-'),
     })
-    const attempt = new Attempt(context, workload.id, cause, this.#isFirst)
+    const attempt = new Attempt(context, work.workload, cause, this.#isFirst)
     if (choice.target === undefined) {
       if (targetId === undefined || cause.from !== undefined) this.#tellNoTarget(attempt, choice.error)
       this.#isHopeless = choice.hopeless && targetId === undefined

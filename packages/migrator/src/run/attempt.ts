@@ -1,7 +1,8 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { ComputeTarget, MigrationInfo } from '@egpu/core'
+import type { Checkpointable, ComputeTarget, MigrationInfo, MigrationStep, TransferProgress } from '@egpu/core'
 import { withDeadline } from '../deadline.ts'
 import { messageOf } from '../failure.ts'
+import { incompatibility } from '../placement/compatibility.ts'
 import type { RunContext } from './context.ts'
 import { quiet } from './deferred.ts'
 import { Placement } from './placement.ts'
@@ -21,7 +22,7 @@ export interface AttemptCause {
  */
 export class Attempt {
   readonly #context: RunContext
-  readonly #workloadId: string
+  readonly #workload: Pick<Checkpointable, 'id' | 'needs'>
   readonly #cause: AttemptCause
   readonly #isFirst: boolean
   readonly #migrationId: string
@@ -31,9 +32,14 @@ export class Attempt {
   /** Started, and neither completed nor failed yet. */
   #isOpen = false
 
-  constructor(context: RunContext, workloadId: string, cause: AttemptCause, isFirst: boolean) {
+  constructor(
+    context: RunContext,
+    workload: Pick<Checkpointable, 'id' | 'needs'>,
+    cause: AttemptCause,
+    isFirst: boolean,
+  ) {
     this.#context = context
-    this.#workloadId = workloadId
+    this.#workload = workload
     this.#cause = cause
     this.#isFirst = isFirst
     this.#migrationId = context.nextMigrationId()
@@ -49,6 +55,11 @@ export class Attempt {
     if (this.#isFirst) return
     this.#isOpen = true
     this.#context.report({ type: 'migration-started', migration: this.#info() })
+    this.step('reserved')
+  }
+
+  step(step: MigrationStep, progress?: TransferProgress): void {
+    if (this.#isOpen) this.#context.report({ type: 'migration-step', migration: this.#info(), step, progress })
   }
 
   /** Opens the target, once. */
@@ -67,7 +78,20 @@ export class Attempt {
       },
     )
     this.#placement = new Placement(open, host.clock, this.#giveBack, onLoss)
+    this.#check(open.target)
+    this.step('checked')
     return this.#placement
+  }
+
+  /** Open, a target may tell more than its listing did: before anything is torn down it has to fit. */
+  #check(target: ComputeTarget): void {
+    const { needs, id } = this.#workload
+    const others = this.#context.occupancy.of(target.id).bytes - (needs.memoryBytes ?? 0)
+    const reason = incompatibility(needs, target, Math.max(0, others))
+    if (reason === undefined) return
+    throw new EGpuError(EGpuErrorCode.TargetIncompatible, `${target.name} cannot take ${id}: it ${reason}`, {
+      deviceId: target.deviceId,
+    })
   }
 
   /** `progress`: how far the work had come. */
@@ -87,7 +111,7 @@ export class Attempt {
     const to = this.#target === undefined ? '' : ` to ${this.#target.name}`
     const error = new EGpuError(
       EGpuErrorCode.MigrationFailed,
-      `${this.#workloadId} could not move${to}: ${messageOf(cause)}`,
+      `${this.#workload.id} could not move${to}: ${messageOf(cause)}`,
       {
         cause,
         deviceId: this.#target?.deviceId,
@@ -111,6 +135,6 @@ export class Attempt {
 
   #info(): MigrationInfo {
     const { reason, from } = this.#cause
-    return { migrationId: this.#migrationId, workloadId: this.#workloadId, from, to: this.#target, reason }
+    return { migrationId: this.#migrationId, workloadId: this.#workload.id, from, to: this.#target, reason }
   }
 }

@@ -1,4 +1,3 @@
-import type { Checkpointable } from '@egpu/core'
 import type { CheckpointRecord } from '../checkpoint/store.ts'
 import { withDeadline } from '../deadline.ts'
 import { asWorkloadFailure } from '../failure.ts'
@@ -6,6 +5,7 @@ import { graceMs } from './context.ts'
 import type { RunContext } from './context.ts'
 import type { Placement } from './placement.ts'
 import type { Saver } from './saver.ts'
+import type { Work } from './work.ts'
 
 /**
  * Stops the work and commits its last state, while its target lives. Rejects when that failed or took longer than
@@ -13,16 +13,17 @@ import type { Saver } from './saver.ts'
  */
 export async function takeOff(
   context: RunContext,
-  workload: Checkpointable,
+  work: Work,
   saver: Saver,
   placement: Placement,
   stop: AbortSignal,
 ): Promise<CheckpointRecord> {
+  const { workload } = work
   const ms = context.config.migrationTimeoutMs
   // What can be saved while the work goes on need not be saved while it stands still.
   await settleWithin(context, saver.saving, ms)
   const bring = async (signal: AbortSignal): Promise<CheckpointRecord> => {
-    await workload.suspend({ signal })
+    await work.suspend(signal)
     signal.throwIfAborted()
     const { latest } = saver
     return latest?.progress === workload.progress ? latest : saver.save(placement, signal)
@@ -36,17 +37,17 @@ export async function takeOff(
 }
 
 /** Has the workload let go of its target and closes it, without waiting for a device that does not answer. */
-export async function depart(context: RunContext, workload: Checkpointable, placement: Placement): Promise<void> {
-  await release(context, workload, placement)
+export async function depart(context: RunContext, work: Work, placement: Placement): Promise<void> {
+  await release(context, work, placement)
   await placement.end(graceMs(context))
 }
 
-export function release(context: RunContext, workload: Checkpointable, placement: Placement): Promise<void> {
+export function release(context: RunContext, work: Work, placement: Placement): Promise<void> {
   const lost = placement.loss !== undefined
-  return withDeadline((signal) => workload.release({ signal, lost }), {
+  return withDeadline((signal) => work.release(signal, lost), {
     clock: context.host.clock,
     ms: graceMs(context),
-    what: `release of ${workload.id}`,
+    what: `release of ${work.workload.id}`,
   }).catch(() => undefined)
 }
 

@@ -35,6 +35,18 @@ export class Moves {
     return move
   }
 
+  /** Resolves once it has come true. Whoever stops waiting for a move no longer wants it. */
+  async outcome(move: Move, signal: AbortSignal | undefined): Promise<void> {
+    const cancel = (): void => this.refuse(move, signal?.reason)
+    if (signal?.aborted === true) cancel()
+    signal?.addEventListener('abort', cancel, { once: true })
+    try {
+      await move.done.promise
+    } finally {
+      signal?.removeEventListener('abort', cancel)
+    }
+  }
+
   isLeaving(deviceId: string): boolean {
     return [...this.#moves].some(({ offDeviceId }) => offDeviceId === deviceId)
   }

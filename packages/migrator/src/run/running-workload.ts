@@ -1,7 +1,6 @@
 import { abandonable, EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions, Checkpointable, ComputeTarget, EGpuDevice, TargetLoss } from '@egpu/core'
 import type { CheckpointRecord } from '../checkpoint/store.ts'
-import { messageOf } from '../failure.ts'
 import { standingKey } from '../placement/stability.ts'
 import type { Warning, WarningAnswer, WorkloadView } from '../strategy.ts'
 import { Wakeup } from '../wakeup.ts'
@@ -13,19 +12,21 @@ import type { RunContext } from './context.ts'
 import { deferred, quiet } from './deferred.ts'
 import type { Deferred } from './deferred.ts'
 import { depart, settleWithin, takeOff } from './departure.ts'
+import { Ending } from './ending.ts'
 import { Homes } from './homes.ts'
 import { Moves } from './moves.ts'
 import type { Move, MoveRequest } from './moves.ts'
 import type { Placement } from './placement.ts'
+import { Placer } from './placer.ts'
 import { PoisonWatch } from './poison.ts'
 import { Refusals } from './refusals.ts'
+import { relocate } from './relocation.ts'
+import type { RelocationOptions } from './relocation.ts'
 import { SaveSchedule } from './save-schedule.ts'
 import { Saver } from './saver.ts'
+import { Work } from './work.ts'
 import { RunState } from './workload-run.ts'
 import type { RunOptions, WorkloadRun } from './workload-run.ts'
-
-/** How a run ends. */
-type Outcome = { readonly ok: true } | { readonly ok: false; readonly error: unknown; readonly state: RunState }
 
 /**
  * One workload's life: a single loop places it, attends to it and takes it off, so there is never more than one
@@ -42,14 +43,15 @@ export class RunningWorkload implements WorkloadRun {
   readonly #schedule: SaveSchedule
   readonly #homes: Homes
   readonly #arrivals: Arrivals
+  readonly #placer: Placer
   readonly #moves = new Moves()
   readonly #poison = new PoisonWatch()
   readonly #wakeup: Wakeup
-  readonly #stop = new AbortController()
+  readonly #work: Work
+  readonly #ending: Ending
   readonly #started = deferred<ComputeTarget>()
   #state: RunState = RunState.Placing
   #placement: Placement | undefined
-  #outcome: Outcome | undefined
   #reviewAt = Infinity
   #settling: Deferred<void> | undefined
 
@@ -63,6 +65,8 @@ export class RunningWorkload implements WorkloadRun {
     this.workload = workload
     this.#priority = options.priority ?? 0
     this.#wakeup = new Wakeup(clock)
+    this.#work = new Work(workload)
+    this.#ending = new Ending(workload, options.signal, wake)
     this.#saver = new Saver({
       workload,
       checkpoints: context.checkpoints,
@@ -87,16 +91,28 @@ export class RunningWorkload implements WorkloadRun {
     this.#homes = new Homes(context, workload.needs, refusals)
     this.#arrivals = new Arrivals({
       context,
-      workload,
+      work: this.#work,
       saver: this.#saver,
       refusals,
       wake,
       view: () => this.view,
-      stop: this.#stop.signal,
+      stop: this.#ending.signal,
       startOn: options.startOn,
     })
+    this.#placer = new Placer({
+      context,
+      workloadId: workload.id,
+      priority: this.#priority,
+      arrivals: this.#arrivals,
+      moves: this.#moves,
+      ending: this.#ending,
+      wakeup: this.#wakeup,
+      onPark: () => {
+        this.#state = RunState.Parked
+        this.#settle()
+      },
+    })
     quiet(this.#started.promise)
-    this.#watchEnd(options.signal)
     this.finished = this.#live(after)
     this.over = this.#cleanUp(options.keepCheckpoints ?? false)
   }
@@ -123,14 +139,14 @@ export class RunningWorkload implements WorkloadRun {
   }
 
   checkpoint({ signal }: AbortOptions = {}): Promise<CheckpointRecord> {
-    if (this.#outcome !== undefined) return Promise.reject(this.#over())
+    if (this.#ending.outcome !== undefined) return Promise.reject(this.#ending.closed())
     return abandonable(this.#schedule.request(), signal)
   }
 
   async moveTo(targetId: string, { signal }: AbortOptions = {}): Promise<ComputeTarget> {
     if (this.where?.id !== targetId) {
       const move = this.#request({ reason: 'requested', targetId, mayPark: false })
-      await this.#awaitMove(move, signal)
+      await this.#moves.outcome(move, signal)
     }
     const { where } = this
     if (where?.id === targetId) return where
@@ -138,7 +154,7 @@ export class RunningWorkload implements WorkloadRun {
   }
 
   async close(): Promise<void> {
-    this.#conclude({ ok: false, error: this.#over(), state: RunState.Closed })
+    this.#ending.close()
     await this.over
   }
 
@@ -164,7 +180,7 @@ export class RunningWorkload implements WorkloadRun {
   /** Asks the strategy what a warning means for this workload, if it is concerned at all. */
   warn(warning: Warning): void {
     const { id } = warning.device
-    if (this.where?.deviceId !== id || this.#outcome !== undefined) return
+    if (this.where?.deviceId !== id || this.#ending.outcome !== undefined) return
     const answer = this.#answer(warning)
     if (answer === 'checkpoint') this.#schedule.soon()
     if (answer !== 'move' || this.#moves.isLeaving(id)) return
@@ -175,8 +191,8 @@ export class RunningWorkload implements WorkloadRun {
 
   /** Resolves once nothing of this workload is on the device; rejects with what keeps it there. */
   async leave(deviceId: string, signal?: AbortSignal): Promise<void> {
-    if (this.#outcome !== undefined || !this.#stays().some(({ target }) => target.deviceId === deviceId)) return
-    await this.#awaitMove(this.#request({ reason: 'device-leaving', offDeviceId: deviceId, mayPark: true }), signal)
+    if (this.#ending.outcome !== undefined || !this.#stays().some(({ target }) => target.deviceId === deviceId)) return
+    await this.#moves.outcome(this.#request({ reason: 'device-leaving', offDeviceId: deviceId, mayPark: true }), signal)
   }
 
   /** Targets came or changed. */
@@ -194,11 +210,11 @@ export class RunningWorkload implements WorkloadRun {
       cause = placement === undefined ? undefined : await this.#attend(placement)
     }
     await this.#end()
-    const outcome = this.#outcome as unknown as Outcome
+    const outcome = this.#ending.outcome ?? { ok: true }
     this.#state = outcome.ok ? RunState.Finished : outcome.state
     this.#moves.end()
     this.#settle()
-    this.#schedule.end(this.#over())
+    this.#schedule.end(this.#ending.closed())
     if (outcome.ok) return
     this.#started.reject(outcome.error)
     throw outcome.error
@@ -214,44 +230,11 @@ export class RunningWorkload implements WorkloadRun {
     }
   }
 
-  /** Steps 4 to 6: select a target, restore, resume; on to the next if that fails, and wait if there is none. */
   async #place(cause: Cause): Promise<Placement | undefined> {
     this.#state = this.#arrivals.isFirst ? RunState.Placing : RunState.Moving
-    try {
-      while (this.#outcome === undefined) {
-        this.#moves.settle(undefined)
-        cause.slot ??= await this.#slot(cause, this.#stop.signal)
-        const attempt = cause.attempt ?? (await this.#arrivals.begin(cause))
-        cause.attempt = undefined
-        const placement = attempt === undefined ? undefined : await this.#arrivals.complete(attempt, cause)
-        if (placement !== undefined) {
-          this.#arrived(placement, cause)
-          return placement
-        }
-        if (attempt !== undefined) continue
-        cause.slot()
-        cause.slot = undefined
-        await this.#park()
-      }
-    } catch (error) {
-      if (this.#outcome === undefined) this.#conclude({ ok: false, error, state: RunState.Failed })
-    } finally {
-      cause.attempt?.end()
-      cause.slot?.()
-    }
-    return undefined
-  }
-
-  async #park(): Promise<void> {
-    if (this.#arrivals.isHopeless) {
-      const message = `${this.workload.id} failed again and again on every target that could take it; its checkpoints are kept`
-      this.#conclude({ ok: false, error: new EGpuError(EGpuErrorCode.WorkloadFailed, message), state: RunState.Failed })
-      return
-    }
-    this.#state = RunState.Parked
-    this.#settle()
-    await this.#wakeup.wait(this.#arrivals.retryAt() - this.#now())
-    this.#context.directory.invalidate()
+    const placement = await this.#placer.place(cause)
+    if (placement !== undefined) this.#arrived(placement, cause)
+    return placement
   }
 
   #arrived(placement: Placement, { move, reason }: Cause): void {
@@ -273,7 +256,7 @@ export class RunningWorkload implements WorkloadRun {
 
   /** Until something has to be done about it, the workload works and is saved now and then. */
   async #attend(placement: Placement): Promise<Cause | undefined> {
-    while (this.#outcome === undefined) {
+    while (this.#ending.outcome === undefined) {
       if (placement.loss !== undefined) return this.#onFailure(placement, placement.loss)
       const move = this.#moves.next
       if (move !== undefined) {
@@ -309,43 +292,34 @@ export class RunningWorkload implements WorkloadRun {
     this.#placement = undefined
     await Promise.all([
       settleWithin(this.#context, this.#saver.saving, graceMs(this.#context)),
-      depart(this.#context, this.workload, placement),
+      depart(this.#context, this.#work, placement),
     ])
     const { victims } = this.#poison
     if (victims !== undefined) {
-      const message = `${this.workload.id} was running each time when ${victims.join(', ')} died, and got nowhere; it is stopped, its checkpoints are kept`
-      this.#conclude({ ok: false, error: new EGpuError(EGpuErrorCode.WorkloadFailed, message), state: RunState.Failed })
+      this.#ending.fail(
+        `${this.workload.id} was running each time when ${victims.join(', ')} died, and got nowhere; it is stopped, its checkpoints are kept`,
+      )
     }
     return cause
   }
 
-  /** A move while the source lives: it keeps the work until the work's last state is committed. */
+  /** A move while the source lives. */
   async #move(placement: Placement, move: Move): Promise<Cause | undefined> {
-    const stop = AbortSignal.any([placement.signal, this.#stop.signal])
     const cause: Cause = { ...this.#causeOf(move.reason, placement.target), move }
-    try {
-      cause.slot = await this.#slot(cause, stop)
-      await this.#arrivals.openAhead(cause, stop)
-      if (cause.attempt === undefined && !move.mayPark) throw this.#arrivals.noTarget
-      this.#state = RunState.Moving
-      this.#schedule.settle(await takeOff(this.#context, this.workload, this.#saver, placement, stop))
-      await depart(this.#context, this.workload, placement)
-    } catch (error) {
-      if (placement.loss !== undefined && this.#outcome === undefined) {
-        // The source died before the work was off it; the target that was prepared is as good as any.
+    const relocated = await relocate(this.#relocation, placement, cause, move)
+    switch (relocated.how) {
+      case 'over':
+        return undefined
+      case 'stayed':
+        this.#moves.refuse(move, relocated.error)
+        return undefined
+      case 'source-lost': {
         const { attempt, slot } = cause
-        return { ...(await this.#onFailure(placement, placement.loss)), attempt, slot }
+        return { ...(await this.#onFailure(placement, placement.loss as TargetLoss)), attempt, slot }
       }
-      if (this.#outcome === undefined) cause.attempt?.fail(error)
-      cause.attempt?.end()
-      cause.slot?.()
-      if (this.#outcome !== undefined) return undefined
-      this.workload.resume()
-      this.#state = RunState.Running
-      this.#moves.refuse(move, error)
-      return undefined
+      case 'left':
     }
-    // From here on the state is in the store and nowhere else; it goes wherever it can.
+    this.#schedule.settle(relocated.record)
     this.#placement = undefined
     if (move.reason.startsWith('device-')) {
       this.#context.stability.left(standingKey(placement.target))
@@ -358,59 +332,18 @@ export class RunningWorkload implements WorkloadRun {
   /** Lets go of the target; work that was only interrupted gets a last checkpoint first. */
   async #end(): Promise<void> {
     const placement = this.#placement
-    const outcome = this.#outcome
-    if (placement !== undefined) {
-      const isInterrupted = outcome?.ok === false && outcome.state === RunState.Closed
-      if (isInterrupted && placement.loss === undefined) {
-        await takeOff(this.#context, this.workload, this.#saver, placement, placement.signal).catch(() => undefined)
-      }
-      await depart(this.#context, this.workload, placement)
-      this.#placement = undefined
+    if (placement === undefined) return
+    if (this.#ending.isInterruption && placement.loss === undefined) {
+      await takeOff(this.#context, this.#work, this.#saver, placement, placement.signal).catch(() => undefined)
     }
-  }
-
-  #watchEnd(signal: AbortSignal | undefined): void {
-    const { workload } = this
-    const abort = (): void => this.#conclude({ ok: false, error: signal?.reason, state: RunState.Closed })
-    const forget = (): void => signal?.removeEventListener('abort', abort)
-    this.#stop.signal.addEventListener('abort', forget, { once: true })
-    if (signal?.aborted === true) abort()
-    else signal?.addEventListener('abort', abort, { once: true })
-    workload.finished.then(
-      () => this.#conclude({ ok: true }),
-      (error: unknown) => {
-        const failure = new EGpuError(EGpuErrorCode.WorkloadFailed, `${workload.id} failed: ${messageOf(error)}`, {
-          cause: error,
-        })
-        this.#conclude({ ok: false, error: failure, state: RunState.Failed })
-      },
-    )
-  }
-
-  /** The first outcome counts. */
-  #conclude(outcome: Outcome): void {
-    if (this.#outcome !== undefined) return
-    this.#outcome = outcome
-    this.#stop.abort(outcome.ok ? this.#over() : outcome.error)
-    this.#wakeup.notify()
+    await depart(this.#context, this.#work, placement)
+    this.#placement = undefined
   }
 
   #request(request: MoveRequest): Move {
     const move = this.#moves.add(request)
     this.#wakeup.notify()
     return move
-  }
-
-  /** Whoever stops waiting for a move no longer wants it. */
-  async #awaitMove(move: Move, signal: AbortSignal | undefined): Promise<void> {
-    const cancel = (): void => this.#moves.refuse(move, signal?.reason)
-    if (signal?.aborted === true) cancel()
-    signal?.addEventListener('abort', cancel, { once: true })
-    try {
-      await move.done.promise
-    } finally {
-      signal?.removeEventListener('abort', cancel)
-    }
   }
 
   /** Resolves when it next works somewhere, is parked or over. */
@@ -427,8 +360,18 @@ export class RunningWorkload implements WorkloadRun {
     return { reason, from, since, progress: this.workload.progress }
   }
 
-  #slot({ reason }: Cause, signal: AbortSignal): Promise<() => void> {
-    return this.#context.slots.acquire({ workloadId: this.workload.id, reason, priority: this.#priority }, signal)
+  get #relocation(): RelocationOptions {
+    return {
+      context: this.#context,
+      work: this.#work,
+      saver: this.#saver,
+      arrivals: this.#arrivals,
+      ending: this.#ending,
+      slot: (cause, signal) => this.#placer.slot(cause, signal),
+      onMoving: (isMoving) => {
+        this.#state = isMoving ? RunState.Moving : RunState.Running
+      },
+    }
   }
 
   #stays(): readonly Placement[] {
@@ -441,10 +384,6 @@ export class RunningWorkload implements WorkloadRun {
     } catch {
       return 'wait'
     }
-  }
-
-  #over(): EGpuError {
-    return new EGpuError(EGpuErrorCode.Closed, `the run of ${this.workload.id} is over`)
   }
 
   #now(): number {

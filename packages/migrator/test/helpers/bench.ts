@@ -16,6 +16,8 @@ export interface Bench extends AsyncDisposable {
   readonly boxes: readonly SimEnclosure[]
   /** What happened to the work, one line per event. */
   story(): readonly string[]
+  /** Names of the steps of all moves so far. */
+  steps(): readonly string[]
   /** Moves time on until `work` settles. */
   until<T>(work: Promise<T>): Promise<T>
 }
@@ -48,6 +50,7 @@ export async function bench({
   const events: EGpuEvent[] = []
   for (const type of [
     'migration-started',
+    'migration-step',
     'migration-completed',
     'migration-failed',
     'checkpoint-saved',
@@ -66,6 +69,7 @@ export async function bench({
     events,
     boxes: driver.machine.enclosures,
     story: () => events.flatMap(tell),
+    steps: () => events.flatMap((event) => (event.type === 'migration-step' ? [event.step] : [])),
     until: (work) => clock.runUntil(work),
     async [Symbol.asyncDispose]() {
       await clock.runUntil(migrator.close())

@@ -1,20 +1,22 @@
 import { execFile, execFileSync } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import koffi from 'koffi'
 import { afterEach, describe, expect, it } from 'vitest'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
-import { kernelSource, netlinkSource } from '../../src/watch/netlink-source.ts'
+import { kernelSource, netlinkSource, udevSource } from '../../src/watch/netlink-source.ts'
 import { openFirstSource } from '../../src/watch/open-source.ts'
 import { pollSource } from '../../src/watch/poll-source.ts'
 import type { SourceMessage, UeventSource } from '../../src/watch/source.ts'
 import { udevadmSource } from '../../src/watch/udevadm-source.ts'
-import { kernelDatagram, udevadmBlock } from './messages.ts'
+import { kernelDatagram, udevadmBlock, udevMessage } from './messages.ts'
 
 /** A device that exists on every Linux machine and does not mind a synthetic event. */
 const trigger = '/sys/class/mem/null/uevent'
+const netlinkSourceUrl = new URL('../../src/watch/netlink-source.ts', import.meta.url).href
+const listener = new URL('listen.mjs', import.meta.url).href
 const isRoot = process.getuid?.() === 0
 const onLinux = process.platform === 'linux'
 
@@ -111,15 +113,68 @@ describe.runIf(onLinux)('the kernel source', () => {
     expect((await promisify(execFile)(process.execPath, args, options)).stdout.trim()).toBe('true')
   })
 
-  it('does not keep process.exit() from returning', async () => {
-    const worker = new URL('../../src/native/netlink-worker.js', import.meta.url)
-    const program = `
-      const { Worker } = require('node:worker_threads')
-      const stop = new Int32Array(new SharedArrayBuffer(4))
-      const worker = new Worker(new URL(${JSON.stringify(worker.href)}), { workerData: { group: 1, onlyFromKernel: true, stop } })
-      worker.on('message', () => process.exit(7))`
-    const ending = promisify(execFile)(process.execPath, ['-e', program], { timeout: 15_000 })
-    await expect(ending).rejects.toMatchObject({ code: 7, killed: false })
+  it.runIf(isRoot)('lets promises that a listener resolves go on at once, also when nothing else happens', async () => {
+    const child = start(`
+      const heard = new Promise((resolve) => open(resolve).then(() => console.log('listening')))
+      await heard
+      process.exit(7)`)
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    child.stdout?.once('data', () => setTimeout(() => writeFileSync(trigger, 'change'), 200))
+    expect(await ended).toBe(7)
+  })
+
+  it.runIf(isRoot)('lets a listener end the process', async () => {
+    const said = await run(`await open(() => process.exit(7)); poke()`)
+    expect(said).toEqual({ code: 7, stdout: '', stderr: '' })
+  })
+
+  it.runIf(isRoot)('passes what a listener throws to the process, as any event does, and goes on', async () => {
+    const said = await run(`
+      let count = 0
+      process.on('uncaughtException', (error) => { console.log(error.message); poke() })
+      await open(() => { if (++count === 1) throw new Error('first'); process.exit(7) })
+      poke()`)
+    expect(said).toEqual({ code: 7, stdout: 'first\n', stderr: '' })
+  })
+
+  it.runIf(isRoot)('works in a worker thread, which may be terminated at any time', async () => {
+    const said = await run(`
+      const { Worker } = await import('node:worker_threads')
+      for (let round = 0; round < 2; round++) {
+        const worker = new Worker(new URL(${JSON.stringify(listener)}), { workerData: ${JSON.stringify(netlinkSourceUrl)}, execArgv: [] })
+        const said = (word) => new Promise((resolve) => worker.on('message', (message) => message === word && resolve()))
+        await said('listening')
+        const heard = said('heard')
+        for (let count = 0; count < 20; count++) poke()
+        await heard
+        await worker.terminate()
+      }
+      console.log('alive')
+      process.exit(7)`)
+    expect(said).toEqual({ code: 7, stdout: 'alive\n', stderr: '' })
+  })
+})
+
+describe.runIf(onLinux)('the udev source', () => {
+  const forged = { ACTION: 'remove', DEVPATH: '/devices/forged', SUBSYSTEM: 'pci', SEQNUM: '1' }
+
+  it.runIf(isRoot)('hears root, as which udevd runs', async () => {
+    const { listen, seen } = collector()
+    opened.push(await udevSource(listen))
+    sendToGroup(2, udevMessage(forged))
+    expect(await seen(({ type }) => type === 'uevent')).toMatchObject({ event: { devpath: '/devices/forged' } })
+  })
+
+  it.runIf(isRoot && has('setpriv'))('drops what another user sent, even one with CAP_NET_ADMIN', async () => {
+    const { listen, seen, messages } = collector()
+    opened.push(await udevSource(listen))
+    const sender = new URL('send-to-group.mjs', import.meta.url).pathname
+    const caps = ['--reuid=65534', '--inh-caps=+net_admin', '--ambient-caps=+net_admin']
+    const body = Buffer.from(udevMessage(forged)).toString('base64')
+    execFileSync('setpriv', [...caps, process.execPath, sender, '2', body])
+    sendToGroup(2, udevMessage({ ...forged, DEVPATH: '/devices/last' }))
+    await seen((message) => message.type === 'uevent' && message.event.devpath === '/devices/last')
+    expect(messages).toHaveLength(1)
   })
 })
 
@@ -211,13 +266,27 @@ function has(program: string): boolean {
 
 /** Multicasts from an ordinary socket, which root may. */
 function sendToGroup(group: number, datagram: Uint8Array): void {
-  const libc = koffi.load(null)
-  const fd = libc.func('int socket(int, int, int)')(16, 2, 15) as number
-  const address = Buffer.alloc(12)
-  address.writeUInt16LE(16, 0)
-  address.writeUInt32LE(group, 8)
-  const send = libc.func('intptr_t sendto(int, const void *, size_t, int, const void *, uint32_t)')
-  const sent = Number(send(fd, datagram, datagram.byteLength, 0, address, 12))
-  libc.func('int close(int)')(fd)
-  if (sent !== datagram.byteLength) throw new Error(`sendto failed with errno ${koffi.errno()}`)
+  const sender = new URL('send-to-group.mjs', import.meta.url).pathname
+  execFileSync(process.execPath, [sender, String(group), Buffer.from(datagram).toString('base64')])
+}
+
+/** Starts a program that can `open` the kernel source and `poke` the kernel from a process of its own. */
+function start(
+  program: string,
+  ended: (error: Error | null, stdout: string, stderr: string) => void = () => {},
+): ChildProcess {
+  const prelude = `
+    import { kernelSource as open } from ${JSON.stringify(netlinkSourceUrl)}
+    import { spawn } from 'node:child_process'
+    const poke = () => spawn('sh', ['-c', 'echo change > ${trigger}'], { stdio: 'ignore', detached: true }).unref()`
+  const args = ['--conditions=@egpu/source', '--import=tsx', '--input-type=module', '-e', `${prelude}\n${program}`]
+  return execFile(process.execPath, args, { timeout: 10_000, cwd: new URL('../../', import.meta.url) }, ended)
+}
+
+async function run(
+  program: string,
+): Promise<{ readonly code: unknown; readonly stdout: string; readonly stderr: string }> {
+  return new Promise((resolve) => {
+    const child = start(program, (_error, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr }))
+  })
 }

@@ -47,6 +47,7 @@ export type {
   SavedState,
   StagedState,
   StatePart,
+  ReadOptions,
   StateRange,
   WorkloadNeeds,
 } from './types/checkpointable.ts'

@@ -14,7 +14,15 @@ export interface SavedState {
   readonly progress: number
   readonly parts: readonly StatePart[]
   /** The bytes of one part, in order. Rejects with `EGPU_CHECKPOINT_CORRUPT` rather than give wrong ones. */
-  read(part: string, options?: AbortOptions): AsyncIterable<Uint8Array>
+  read(part: string, options?: ReadOptions): AsyncIterable<Uint8Array>
+}
+
+export interface ReadOptions extends AbortOptions {
+  /**
+   * Each piece was copied or sent on before the next is asked for, so that its memory may be used again. Large states
+   * are read several times as fast: fresh memory is what costs most. By default every piece stays the reader's.
+   */
+  readonly transient?: boolean | undefined
 }
 
 /** Some bytes of one part of a workload's state. */

@@ -7,6 +7,7 @@ export const BufferUsage = {
   MapWrite: 0x2,
   CopySrc: 0x4,
   CopyDst: 0x8,
+  Uniform: 0x40,
   Storage: 0x80,
   QueryResolve: 0x200,
 } as const
@@ -19,6 +20,6 @@ export const TextureUsage = {
   TextureBinding: 0x4,
   StorageBinding: 0x8,
   RenderAttachment: 0x10,
-  /** Every usage that may be joined with copies; the ones beyond may not. */
-  Copyable: 0x1f,
+  /** Every usage of a texture whose content outlives a pass; the one beyond, for transient attachments, stands alone. */
+  Lasting: 0x1f,
 } as const

@@ -4,21 +4,35 @@ import type { Core } from './core.ts'
 import type { Incarnation } from './incarnation.ts'
 import { BufferNode } from './nodes/buffer-node.ts'
 import { TextureNode } from './nodes/texture-node.ts'
-import type { Level } from './nodes/texture-node.ts'
+import { imageBytes } from './nodes/texture-images.ts'
+import type { Image } from './nodes/texture-images.ts'
 import type { CheckpointOptions } from './options.ts'
 
-/** A piece of changed content and its place in the frozen copy. */
-type Piece =
-  | { readonly buffer: BufferNode; readonly start: number; readonly end: number; readonly at: number }
-  | { readonly texture: TextureNode; readonly level: Level; readonly at: number }
+/** A piece of changed content and its place in one of the frozen copies. */
+type Piece = (
+  | { readonly buffer: BufferNode; readonly start: number; readonly end: number }
+  | { readonly texture: TextureNode; readonly image: Image }
+) & { readonly at: number; readonly byteLength: number }
 
-interface Frozen {
+/** What is copied and drained in one go. */
+interface Segment {
+  readonly pieces: Piece[]
+  byteLength: number
+}
+
+interface Plan {
+  readonly segments: readonly Segment[]
+  /** Textures whose content nobody can get at. */
+  readonly unsaved: readonly TextureNode[]
+  readonly byteLength: number
+}
+
+interface Frozen extends Plan {
   readonly cutSeq: number
   readonly incarnation: Incarnation
-  readonly pieces: readonly Piece[]
-  readonly unsaved: readonly TextureNode[]
-  readonly copy: GPUBuffer | undefined
-  readonly byteLength: number
+  readonly copies: readonly GPUBuffer[]
+  /** Why it holds nothing: the copies did not fit next to everything else, for example. */
+  readonly failure: Promise<GPUError | null>
 }
 
 /** Between two checkpoints there is at least this many times what the last one took: at most a tenth of the time. */
@@ -82,116 +96,191 @@ export class Checkpointer {
     const begun = performance.now()
     const frozen = this.#freeze()
     const pauseMs = performance.now() - begun
-    const bytes = await this.#drain(frozen)
-    if (bytes === undefined || frozen.incarnation !== core.incarnation || !core.isLive) return false
-    commit(core, frozen, bytes)
+    const drained = await this.#drain(frozen)
+    if (frozen.incarnation !== core.incarnation || !core.isLive) return false
+    const failure = await frozen.failure
     const drainMs = performance.now() - begun - pauseMs
     this.#notBefore = performance.now() + restFactor * drainMs
+    if (drained === undefined || failure !== null) {
+      // A device that was lost in between says nothing, and what it gave counts for nothing.
+      if (frozen.incarnation === core.incarnation && core.isLive) this.#fail(frozen, failure)
+      return false
+    }
+    commit(core, frozen, drained)
     this.#savedAt = performance.now()
     core.stats.checkpoints += 1
-    core.emit({ type: 'checkpointed', bytes: frozen.byteLength, pauseMs, drainMs })
+    const bytes = drained.reduce((sum, content) => sum + (content?.byteLength ?? 0), 0)
+    core.emit({ type: 'checkpointed', bytes, pauseMs, drainMs })
     return true
+  }
+
+  /** The last checkpoint stays, and what has changed since stays to be saved. */
+  #fail({ segments }: Frozen, failure: GPUError | null): void {
+    for (const piece of segments.flatMap(({ pieces }) => pieces)) {
+      if ('buffer' in piece) piece.buffer.dirty.add(piece.start, piece.end)
+      else piece.texture.isDirty = true
+    }
+    this.#notBefore = performance.now() + failurePauseMs
+    this.#core.emit({ type: 'checkpoint-failed', message: failure?.message ?? 'the copy could not be read' })
   }
 
   #freeze(): Frozen {
     const core = this.#core
     const { incarnation } = core
-    const { pieces, unsaved, byteLength } = plan(core)
-    const frozen = { cutSeq: core.nextSeq(), incarnation, pieces, unsaved, byteLength }
-    if (byteLength === 0) return { ...frozen, copy: undefined }
-    const { device } = incarnation
-    const usage = BufferUsage.CopySrc | BufferUsage.CopyDst
-    const copy = device.createBuffer({ label: 'egpu checkpoint', size: byteLength, usage })
+    const { device, mover } = incarnation
+    const planned = plan(core)
+    const cutSeq = core.nextSeq()
+    if (planned.byteLength === 0) return { ...planned, cutSeq, incarnation, copies: [], failure: Promise.resolve(null) }
+    for (const filter of ['out-of-memory', 'validation'] as const) device.pushErrorScope(filter)
+    const usage = BufferUsage.CopySrc | BufferUsage.CopyDst | BufferUsage.Storage
     const encoder = device.createCommandEncoder({ label: 'egpu checkpoint' })
-    for (const piece of pieces) {
-      if ('buffer' in piece) {
-        encoder.copyBufferToBuffer(piece.buffer.real, piece.start, copy, piece.at, piece.end - piece.start)
-      } else {
-        const { mipLevel, layout, bytesPerRow, rows, extent } = piece.level
-        encoder.copyTextureToBuffer(
-          { texture: piece.texture.real, mipLevel, aspect: layout.aspect },
-          { buffer: copy, offset: piece.at, bytesPerRow, rowsPerImage: rows },
-          extent,
-        )
+    const copies = planned.segments.map(({ pieces, byteLength }) => {
+      const copy = device.createBuffer({ label: 'egpu checkpoint', size: byteLength, usage })
+      for (const piece of pieces) {
+        if ('texture' in piece) mover.save(encoder, piece.texture.real, piece.image, copy, piece.at)
+        else encoder.copyBufferToBuffer(piece.buffer.real, piece.start, copy, piece.at, piece.byteLength)
       }
-    }
+      return copy
+    })
     device.queue.submit([encoder.finish()])
-    return { ...frozen, copy }
+    mover.release()
+    const errors = Promise.all([device.popErrorScope(), device.popErrorScope()])
+    const failure = errors.then(
+      ([invalid, noMemory]) => noMemory ?? invalid,
+      () => null,
+    )
+    return { ...planned, cutSeq, incarnation, copies, failure }
   }
 
-  /** The frozen bytes on the host; `undefined` when the device was lost before they all were. */
-  async #drain({ incarnation, copy, byteLength }: Frozen): Promise<Uint8Array | undefined> {
-    const host = new Uint8Array(byteLength)
-    if (copy === undefined) return (await incarnation.isAliveAfterWork()) ? host : undefined
+  /**
+   * The frozen bytes on the host, segment by segment; `undefined` when the device was lost before they all were. A
+   * segment that meanwhile turned out not to be needed has none.
+   */
+  async #drain({ incarnation, segments, copies }: Frozen): Promise<readonly (Uint8Array | undefined)[] | undefined> {
     if (this.#ring?.incarnation !== incarnation) {
       this.#ring = { incarnation, ring: new Ring(incarnation.guard, 'read', this.#options) }
     }
-    let at = 0
+    const { ring } = this.#ring
+    const drained: (Uint8Array | undefined)[] = []
     try {
-      for await (const chunk of drain(incarnation.guard, this.#ring.ring, copy, undefined)) {
-        host.set(chunk, at)
-        at += chunk.byteLength
+      for (const [index, { pieces, byteLength }] of segments.entries()) {
+        // What is drawn anew each frame is, by the time the rest is drained, as good as gone.
+        if (pieces.every(isReplacedSince)) {
+          drained.push(undefined)
+          continue
+        }
+        const host = new Uint8Array(byteLength)
+        let at = 0
+        for await (const chunk of drain(incarnation.guard, ring, copies[index] as GPUBuffer, undefined)) {
+          host.set(chunk, at)
+          at += chunk.byteLength
+        }
+        drained.push(host)
       }
-      return host
+      return (await incarnation.isAliveAfterWork()) ? drained : undefined
     } catch {
+      // Gives the loss, if it is one, the time to be heard.
+      await incarnation.isAliveAfterWork().catch(() => false)
       return undefined
     } finally {
-      copy.destroy()
+      for (const copy of copies) copy.destroy()
     }
   }
 }
 
-/** What changed since the last checkpoint, laid out one after the other. It counts as unchanged from here on. */
-function plan(core: Core): { pieces: readonly Piece[]; unsaved: readonly TextureNode[]; byteLength: number } {
-  const pieces: Piece[] = []
+/** After the device refused a checkpoint, which takes memory on it, the next attempt has to wait. */
+const failurePauseMs = 10_000
+
+/** A segment holds no more than this unless it is a single piece that cannot be divided. */
+const segmentBytes = imageBytes
+
+/** Offsets of textures in a copy: a multiple of every block size, and of the alignment of storage bindings. */
+const pieceAlignment = 256
+
+/**
+ * What changed since the last checkpoint. It counts as unchanged from here on. Textures that work may replace before
+ * it uses them come last, each with a segment of its own.
+ */
+function plan(core: Core): Plan {
+  const segments: Segment[] = []
+  const replaceable: Segment[] = []
   const unsaved: TextureNode[] = []
-  let byteLength = 0
+  const place = (content: { buffer: BufferNode; start: number; end: number } | TexturePart, size: number): void => {
+    const isReplaceable = 'texture' in content && content.texture.hasOneImage
+    const open = isReplaceable ? undefined : segments.at(-1)
+    const at = open === undefined ? 0 : Math.ceil(open.byteLength / pieceAlignment) * pieceAlignment
+    const end = at + Math.ceil(size / 4) * 4
+    const piece = { ...content, byteLength: size }
+    if (open !== undefined && end <= segmentBytes) {
+      open.pieces.push({ ...piece, at })
+      open.byteLength = end
+    } else {
+      const fresh = { pieces: [{ ...piece, at: 0 }], byteLength: Math.ceil(size / 4) * 4 }
+      if (isReplaceable) replaceable.push(fresh)
+      else segments.push(fresh)
+    }
+  }
   for (const node of core.registry.all()) {
     if (node instanceof BufferNode) {
       if (!node.isDestroyed && !node.isRefused) {
         for (const [start, end] of node.dirty) {
-          pieces.push({ buffer: node, start, end, at: byteLength })
-          byteLength += end - start
+          for (let from = start; from < end; from += segmentBytes) {
+            const to = Math.min(end, from + segmentBytes)
+            place({ buffer: node, start: from, end: to }, to - from)
+          }
         }
       }
       node.dirty.clear()
-    } else if (node instanceof TextureNode && node.isDirty) {
+    } else if (node instanceof TextureNode) {
+      node.firstUse = undefined
+      if (!node.isDirty) continue
       node.isDirty = false
-      if (node.isDestroyed || node.isBorrowed) continue
-      const levels = node.levels()
-      if (levels.length === 0) unsaved.push(node)
-      for (const level of levels) {
-        const at = Math.ceil(byteLength / textureAlignment) * textureAlignment
-        pieces.push({ texture: node, level, at })
-        byteLength = at + level.byteLength
-      }
+      if (node.isDestroyed || node.isBorrowed || !node.hasContent) continue
+      const images = node.images()
+      if (images.length === 0) unsaved.push(node)
+      for (const image of images) place({ texture: node, image }, image.byteLength)
     }
   }
-  return { pieces, unsaved, byteLength: Math.ceil(byteLength / 4) * 4 }
+  const all = [...segments, ...replaceable]
+  return { segments: all, unsaved, byteLength: all.reduce((sum, { byteLength }) => sum + byteLength, 0) }
 }
 
-/** A multiple of every block size. */
-const textureAlignment = 256
+interface TexturePart {
+  readonly texture: TextureNode
+  readonly image: Image
+}
 
-function commit(core: Core, { cutSeq, pieces, unsaved }: Frozen, bytes: Uint8Array): void {
-  const levels = new Map<TextureNode, Uint8Array[]>()
-  for (const piece of pieces) {
-    if ('buffer' in piece) {
+/** Work since the freeze has replaced it, so that a replay from there needs none of it. */
+function isReplacedSince(piece: Piece): boolean {
+  return 'texture' in piece && piece.texture.firstUse === 'replaced'
+}
+
+function commit(core: Core, { cutSeq, segments, unsaved }: Frozen, drained: readonly (Uint8Array | undefined)[]): void {
+  const images = new Map<TextureNode, Uint8Array[] | undefined>()
+  for (const [index, { pieces }] of segments.entries()) {
+    const bytes = drained[index]
+    for (const piece of pieces) {
+      if ('texture' in piece) {
+        const content = bytes?.slice(piece.at, piece.at + piece.byteLength)
+        const known = images.get(piece.texture)
+        if (content === undefined) images.set(piece.texture, undefined)
+        else if (known === undefined) images.set(piece.texture, [content])
+        else known.push(content)
+        continue
+      }
       const { buffer, start, end, at } = piece
-      const content = bytes.subarray(at, at + end - start)
+      const content = (bytes as Uint8Array).subarray(at, at + end - start)
       if (end - start === buffer.size) buffer.saved = content.slice()
       else {
         buffer.saved ??= new Uint8Array(buffer.copyableSize)
         buffer.saved.set(content, start)
       }
-    } else {
-      const content = bytes.slice(piece.at, piece.at + piece.level.byteLength)
-      const known = levels.get(piece.texture)
-      if (known === undefined) levels.set(piece.texture, [content])
-      else known.push(content)
     }
   }
-  for (const [texture, contents] of levels) texture.saved = contents
+  for (const [texture, contents] of images) {
+    texture.saved = contents
+    texture.isUnsaved = false
+  }
   for (const texture of unsaved) texture.isUnsaved = true
   core.log.cut(cutSeq)
 }

@@ -18,9 +18,11 @@ export type ProtectionEvent =
     }
   /** The replay gave other bytes than the application had been given: its shaders are not deterministic. */
   | { readonly type: 'diverged'; readonly label: string; readonly offset: number; readonly size: number }
-  /** A texture's content could not be saved and was needed after a loss: it is zeros now. */
+  /** A texture of a format unknown to this version, whose content was needed after a loss: it is zeros now. */
   | { readonly type: 'incomplete'; readonly label: string; readonly format: GPUTextureFormat }
   | { readonly type: 'checkpointed'; readonly bytes: number; readonly pauseMs: number; readonly drainMs: number }
+  /** The device refused to save, for lack of memory perhaps: the log goes on growing, and it is tried again later. */
+  | { readonly type: 'checkpoint-failed'; readonly message: string }
   /** The same submit took several devices down; it will not be given another one. */
   | { readonly type: 'poisoned'; readonly labels: readonly string[]; readonly error: EGpuError }
   | { readonly type: 'given-up'; readonly error: EGpuError }

@@ -4,6 +4,7 @@ import type { HeartbeatOptions } from '../device/heartbeat.ts'
 import type { HeldDevice } from '../device/held-devices.ts'
 import { laterQuietly } from '../device/timers.ts'
 import { BufferUsage, MapMode } from '../flags.ts'
+import { ImageMover } from './image-mover.ts'
 import { StagingPool } from './staging-pool.ts'
 
 /** One device in the life of a protected one, with what belongs to it alone. */
@@ -13,6 +14,7 @@ export class Incarnation {
   readonly device: GPUDevice
   readonly adapterName: string
   readonly guard: DeviceGuard
+  readonly mover: ImageMover
   readonly #pool: StagingPool
   readonly #heartbeat: Heartbeat
   /** Four bytes to copy from, for the question whether the device lives. */
@@ -30,6 +32,7 @@ export class Incarnation {
     this.device = held.device
     this.adapterName = adapterName
     this.guard = new DeviceGuard(held.device, adapterName, held.device.lost)
+    this.mover = new ImageMover(held.device)
     this.#pool = new StagingPool(held.device)
     this.#canary = held.device.createBuffer({ label: 'egpu canary', size: 4, usage: BufferUsage.CopySrc })
     this.#heartbeat = new Heartbeat(held.device.queue, heartbeat, onHang)

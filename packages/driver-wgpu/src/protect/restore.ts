@@ -48,7 +48,7 @@ function stepsAfter(core: Core, seq: number, quiet: QuietErrors, restored: Resto
   const { device } = core
   const steps: Step[] = []
   for (const node of core.registry.all()) {
-    steps.push({ seq: node.seq, run: () => void (restored.bytes += bringBack(node, device)) })
+    steps.push({ seq: node.seq, run: () => void (restored.bytes += bringBack(node, core)) })
   }
   for (const entry of core.log.all()) steps.push({ seq: entry.seq, entry, run: () => entry.replay(core) })
   for (const step of core.scopes.steps(core.epoch)) {
@@ -80,7 +80,7 @@ class QuietErrors {
 }
 
 /** Makes one object again, with what it held at the last checkpoint. Returns the bytes that took. */
-function bringBack(node: Node, device: GPUDevice): number {
+function bringBack(node: Node, { device, incarnation }: Core): number {
   node.rebuild(device)
   if (node instanceof BufferNode) {
     node.dirty.clear()
@@ -92,10 +92,9 @@ function bringBack(node: Node, device: GPUDevice): number {
   node.isDirty = false
   if (node.saved === undefined || !isNeeded(node)) return 0
   let bytes = 0
-  for (const [index, { mipLevel, layout, bytesPerRow, rows, extent }] of node.levels().entries()) {
-    const content = node.saved[index] as Uint8Array<ArrayBuffer>
-    const destination = { texture: node.real, mipLevel, aspect: layout.aspect }
-    device.queue.writeTexture(destination, content, { bytesPerRow, rowsPerImage: rows }, extent)
+  for (const [index, image] of node.images().entries()) {
+    const content = node.saved[index] as Uint8Array
+    incarnation.mover.restore(node.real, image, content)
     bytes += content.byteLength
   }
   return bytes

@@ -22,21 +22,29 @@ describe.each(workloads)('$name', (workload) => {
     })
   })
 
-  test('survives a loss at every await, bit-exact', { timeout: 60_000 }, async () => {
-    const reference = await onBareDevice(workload)
-    let awaits = 0
-    await onProtectedDevice(workload, { pause: () => void (awaits += 1) })
-    for (let at = 1; at <= awaits; at += 1) {
-      let passed = 0
-      const pause = (): void => {
-        passed += 1
-        if (passed === at) control.loseAt('submit', 1)
+  test.each([false, true])(
+    'survives a loss at every await, bit-exact, checkpoints: %s',
+    { timeout: 60_000 },
+    async (checkpoint) => {
+      const reference = await onBareDevice(workload)
+      let awaits = 0
+      await onProtectedDevice(workload, { pause: () => void (awaits += 1) })
+      for (let at = 1; at <= awaits; at += 1) {
+        let passed = 0
+        const pause = (): void => {
+          passed += 1
+          // With checkpoints the loss comes after the one that is taken here.
+          if (!checkpoint && passed === at) control.loseAt('submit', 1)
+        }
+        const paused = (): void => {
+          if (checkpoint && passed === at) control.loseAt('submit', 1)
+        }
+        control.heal()
+        const { result, losses, troubles } = await onProtectedDevice(workload, { pause, paused, checkpoint })
+        expect({ at, losses, troubles }).toEqual({ at, losses: 1, troubles: [] })
+        expect(Buffer.compare(result, reference)).toBe(0)
       }
-      control.heal()
-      const { result, losses, troubles } = await onProtectedDevice(workload, { pause })
-      expect({ at, losses, troubles }).toEqual({ at, losses: 1, troubles: [] })
-      expect(Buffer.compare(result, reference)).toBe(0)
-    }
-    expect(awaits).toBeGreaterThan(4)
-  })
+      expect(awaits).toBeGreaterThan(4)
+    },
+  )
 })

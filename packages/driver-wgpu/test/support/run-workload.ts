@@ -16,14 +16,15 @@ export interface Outcome {
   readonly troubles: readonly ProtectionEvent[]
 }
 
-/** Runs a workload on a protected device; `arm` and `pause` are where the device is taken away. */
+/** Runs a workload on a protected device; `arm`, `pause` and `paused` are where the device is taken away. */
 export async function onProtectedDevice(
   workload: Workload,
   {
     arm = () => {},
     pause = () => {},
+    paused = () => {},
     checkpoint = false,
-  }: { arm?: () => void; pause?: () => void; checkpoint?: boolean },
+  }: { arm?: () => void; pause?: () => void; paused?: () => void; checkpoint?: boolean },
 ): Promise<Outcome> {
   const troubles: ProtectionEvent[] = []
   const expected = new Set(['lost', 'recovered', 'checkpointed'])
@@ -39,6 +40,7 @@ export async function onProtectedDevice(
   const result = await workload.run(device, async () => {
     pause()
     if (checkpoint) await protection.checkpoint()
+    paused()
   })
   // The loss may have hit the last thing there was, which nobody waits for.
   await device.queue.onSubmittedWorkDone()

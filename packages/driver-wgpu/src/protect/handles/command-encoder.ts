@@ -206,7 +206,7 @@ export class CommandEncoderHandle extends EncoderHandle {
       markAttachment(recording, attachment?.resolveTarget, true)
     }
     const depth = descriptor?.depthStencilAttachment
-    markAttachment(recording, depth?.view, depth?.depthLoadOp === 'clear' && depth.stencilLoadOp !== 'load')
+    markAttachment(recording, depth?.view, isCleared(depth))
     markQuery(recording, descriptor?.occlusionQuerySet)
     markQuery(recording, descriptor?.timestampWrites?.querySet)
     return openPass(node, 'beginRenderPass', descriptor, real, RenderPassHandle)
@@ -348,6 +348,14 @@ function withUse(info: CopyInfo, member: 'buffer' | 'texture', usage: number, re
   if (!(node instanceof BufferNode) && !(node instanceof TextureNode)) return info
   if (node instanceof TextureNode && usage === TextureUsage.CopySrc) recording.markTextureRead(node)
   return { ...info, [member]: new Use(node, usage) }
+}
+
+/** Whether a pass begins with every aspect of its depth-stencil attachment anew. */
+function isCleared(depth: CapturedDepthAttachment | undefined): boolean {
+  const format = textureOf(depth?.view)?.real.format
+  if (depth === undefined || format === undefined) return false
+  const isDepthCleared = !format.startsWith('depth') || depth.depthLoadOp === 'clear'
+  return isDepthCleared && (!format.endsWith('stencil8') || depth.stencilLoadOp === 'clear')
 }
 
 function markCopiedTexture(recording: Recording, destination: CopyInfo): void {

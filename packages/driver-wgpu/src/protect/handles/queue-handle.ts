@@ -6,7 +6,7 @@ import { SubmitEntry, WriteBufferEntry, WriteTextureEntry } from '../log/entry.t
 import { BufferNode } from '../nodes/buffer-node.ts'
 import { CommandNode } from '../nodes/command-node.ts'
 import { Node } from '../nodes/node.ts'
-import { copyableLayouts } from '../nodes/texture-format.ts'
+import { planesOf } from '../nodes/texture-format.ts'
 import { TextureNode } from '../nodes/texture-node.ts'
 import { Handle } from './handle.ts'
 import { LabelledHandle } from './plain-handles.ts'
@@ -108,7 +108,7 @@ export class QueueHandle extends LabelledHandle<RootNode> {
     const bytes = all.slice(start, start + neededBytes(texture, capturedLayout, extent, all.byteLength - start))
     const args = [info, bytes, { ...capturedLayout, offset: 0 }, extent]
     core.log.add(new WriteTextureEntry(core.nextSeq(), 'writeTexture', texture, args, bytes.byteLength))
-    texture.isDirty = true
+    texture.markWritten(false)
     core.checkpointer.consider()
   }
 
@@ -138,7 +138,7 @@ export class QueueHandle extends LabelledHandle<RootNode> {
         4 * texture.real.width * texture.real.height,
       ),
     )
-    texture.isDirty = true
+    texture.markWritten(false)
     core.checkpointer.consider()
   }
 }
@@ -200,7 +200,7 @@ function neededBytes(texture: TextureNode, layout: GPUTexelCopyBufferLayout, ext
     : (({ width, height, depthOrArrayLayers }) => [width, height, depthOrArrayLayers] as number[])(
         extent as GPUExtent3DDict & { readonly height?: number },
       )
-  const block = copyableLayouts(texture.real.format)[0]
+  const block = planesOf(texture.real.format, 1).find(({ by }) => by === 'copy')
   if (block === undefined || width === 0 || height === 0 || depth === 0) return most
   const rows = Math.ceil(height / block.blockHeight)
   const lastRow = Math.ceil(width / block.blockWidth) * block.blockBytes

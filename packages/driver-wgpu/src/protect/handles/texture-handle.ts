@@ -44,7 +44,7 @@ export class TextureHandle extends LabelledHandle<TextureNode> {
 
   createView(...args: readonly unknown[]): TextureViewHandle {
     const owner = Handle.node(this)
-    const captured = args.map(capture)
+    const captured = withUsage(owner, args.map(capture))
     const real = (owner.real as unknown as Methods)['createView']?.(...captured.map(materialize))
     return wrap(
       TextureViewHandle,
@@ -58,4 +58,11 @@ export class TextureHandle extends LabelledHandle<TextureNode> {
     node.isDestroyed = true
     node.real.destroy()
   }
+}
+
+/** A view can be used as its texture was declared, not as it really is. */
+function withUsage({ real, usage }: TextureNode, args: readonly unknown[]): readonly unknown[] {
+  if (real.usage === usage) return args
+  const given = args[0] as GPUTextureViewDescriptor | undefined
+  return [{ ...given, usage: given?.usage || usage }]
 }

@@ -85,7 +85,7 @@ export class WriteTextureEntry implements LogEntry {
     const args = this.#args.map(materialize)
     if (this.#method === 'writeTexture') queue.writeTexture(...(args as Parameters<GPUQueue['writeTexture']>))
     else queue.copyExternalImageToTexture(...(args as Parameters<GPUQueue['copyExternalImageToTexture']>))
-    this.#texture.isDirty = true
+    this.#texture.markWritten(false)
   }
 }
 

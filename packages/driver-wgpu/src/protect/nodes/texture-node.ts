@@ -1,23 +1,11 @@
 import { TextureUsage } from '../../flags.ts'
 import type { Core } from '../core.ts'
 import { Node } from './node.ts'
-import { copyableLayouts } from './texture-format.ts'
-import type { BlockLayout } from './texture-format.ts'
+import { planesOf, storedFormat } from './texture-format.ts'
+import { imagesOf } from './texture-images.ts'
+import type { Image } from './texture-images.ts'
 
-/** One mip level of one aspect, as it lies in a copy. */
-export interface Level {
-  readonly mipLevel: number
-  readonly layout: BlockLayout
-  readonly bytesPerRow: number
-  readonly rows: number
-  readonly extent: readonly [width: number, height: number, depth: number]
-  readonly byteLength: number
-}
-
-/** Rows of a copy between texture and buffer begin at multiples of this (specification, "bytesPerRow"). */
-const rowAlignment = 256
-
-/** A texture. On the device it can always be copied from and to. */
+/** A texture. On the device its content can always be got at, whatever the application declared. */
 export class TextureNode extends Node<GPUTexture> {
   readonly descriptor: GPUTextureDescriptor
   readonly usage: number
@@ -26,8 +14,10 @@ export class TextureNode extends Node<GPUTexture> {
   isDestroyLogged = false
   /** Written since the last checkpoint. */
   isDirty = false
-  /** Its content at the last checkpoint, level by level; `undefined` is zeros. */
+  /** Its content at the last checkpoint, image by image; `undefined` is zeros, or what is replaced before it is used. */
   saved: readonly Uint8Array[] | undefined
+  /** What work did first with the content as it was at the last freeze. */
+  firstUse: 'replaced' | 'used' | undefined
   /** Its content at the last checkpoint could not be saved, and has not been replaced since. */
   isUnsaved = false
   /** Such content was used: after a loss now, results would not be what they were. */
@@ -38,7 +28,7 @@ export class TextureNode extends Node<GPUTexture> {
 
   /** `existing` is the texture of a canvas. */
   constructor(core: Core, descriptor: GPUTextureDescriptor, existing?: GPUTexture) {
-    super(core, existing ?? core.device.createTexture(withCopies(descriptor)), descriptor.label ?? '')
+    super(core, existing ?? core.device.createTexture(withAccess(descriptor)), descriptor.label ?? '')
     this.descriptor = descriptor
     this.usage = descriptor.usage
     this.isBorrowed = existing !== undefined
@@ -47,57 +37,63 @@ export class TextureNode extends Node<GPUTexture> {
 
   build(device: GPUDevice): GPUTexture {
     this.#twin = undefined
-    const real = device.createTexture(withCopies(this.descriptor))
+    const real = device.createTexture(withAccess(this.descriptor))
     if (this.isDestroyed && !this.isDestroyLogged) real.destroy()
     return real
   }
 
   realFor(usage: number): GPUTexture {
-    if ((this.usage & usage) !== 0) return this.real
+    return (this.usage & usage) !== 0 ? this.real : this.twin()
+  }
+
+  /** A texture exactly as declared, to get the device's own errors from. */
+  twin(): GPUTexture {
     this.#twin ??= this.core.device.createTexture(this.descriptor)
     return this.#twin
   }
 
+  /** Transient attachments have no content outside a pass. */
+  get hasContent(): boolean {
+    return (this.real.usage & ~TextureUsage.Lasting) === 0
+  }
+
   markWritten(isReplaced: boolean): void {
     this.isDirty = true
-    const hasOneImage = this.real.mipLevelCount === 1 && this.real.depthOrArrayLayers === 1
-    if (isReplaced && hasOneImage) this.isUnsaved = false
+    if (isReplaced && this.hasOneImage) {
+      this.firstUse ??= 'replaced'
+      this.isUnsaved = false
+    } else this.firstUse ??= 'used'
   }
 
   markRead(): void {
+    this.firstUse ??= 'used'
     if (this.isUnsaved) this.isUnsavedRead = true
   }
 
-  /** What a copy of the whole content consists of; empty when copies cannot bring it back. */
-  levels(): readonly Level[] {
-    const { real } = this
-    if (real.sampleCount > 1 || (real.usage & TextureUsage.CopySrc) === 0) return []
-    return copyableLayouts(real.format).flatMap((layout) =>
-      Array.from({ length: real.mipLevelCount }, (_, mipLevel) => levelOf(real, mipLevel, layout)),
-    )
+  /** All of its content is one image: what replaces that replaces everything. */
+  get hasOneImage(): boolean {
+    return this.real.mipLevelCount === 1 && this.real.depthOrArrayLayers === 1
+  }
+
+  /** What all of its content consists of; empty when it cannot be kept. */
+  images(): readonly Image[] {
+    return imagesOf(this.real)
   }
 }
 
-function levelOf(real: GPUTexture, mipLevel: number, layout: BlockLayout): Level {
-  const { blockWidth, blockHeight, blockBytes } = layout
-  const at = (size: number): number => Math.max(1, size >> mipLevel)
-  const columns = Math.ceil(at(real.width) / blockWidth)
-  const rows = Math.ceil(at(real.height) / blockHeight)
-  const depth = real.dimension === '3d' ? at(real.depthOrArrayLayers) : real.depthOrArrayLayers
-  const bytesPerRow = Math.ceil((columns * blockBytes) / rowAlignment) * rowAlignment
-  return {
-    mipLevel,
-    layout,
-    bytesPerRow,
-    rows,
-    extent: [columns * blockWidth, rows * blockHeight, depth],
-    byteLength: bytesPerRow * rows * depth,
-  }
-}
-
-/** Transient attachments never have content outside a pass, and no copies. */
-function withCopies(descriptor: GPUTextureDescriptor): GPUTextureDescriptor {
-  const { usage } = descriptor
-  if (!Number.isInteger(usage) || usage === 0 || (usage & ~TextureUsage.Copyable) !== 0) return descriptor
-  return { ...descriptor, usage: usage | TextureUsage.CopySrc | TextureUsage.CopyDst }
+/**
+ * Adds the usages without which the content could not be saved or brought back. None of them makes a descriptor valid
+ * that was not: copies and sampling go with every format, and so do attachments with every depth format.
+ */
+function withAccess(descriptor: GPUTextureDescriptor): GPUTextureDescriptor {
+  const { usage, format, sampleCount = 1, viewFormats = [] } = descriptor
+  if (!Number.isInteger(usage) || usage === 0 || (usage & ~TextureUsage.Lasting) !== 0) return descriptor
+  const ways = new Set(planesOf(format, sampleCount).map(({ by }) => by))
+  let access = usage
+  if (ways.has('copy')) access |= TextureUsage.CopySrc | TextureUsage.CopyDst
+  if (!ways.has('shader')) return { ...descriptor, usage: access }
+  access |= TextureUsage.TextureBinding
+  if (sampleCount === 1) return { ...descriptor, usage: access | TextureUsage.RenderAttachment }
+  const stored = storedFormat(format)
+  return { ...descriptor, usage: access, viewFormats: stored === format ? viewFormats : [...viewFormats, stored] }
 }

@@ -48,17 +48,16 @@ export const ambiguousBox: FindingRule = (survey) =>
     severity: 'info',
     ...about(surveyed),
     seen: `The ${gpuName(surveyed)} is in one of these, and nothing says which: ${surveyed.join.candidates.map(nameOf).join('; ')}.`,
-    advice:
-      'Look once as root on Linux 6.19 or later, where the kernel tells which. Until then, treat all of them as in use.',
+    advice: hiddenSerialAbove(survey, surveyed)
+      ? 'Until it is known, treat all of them as in use.'
+      : 'The kernel tells root from Linux 6.19 on. Until it is known, treat all of them as in use.',
     evidence: surveyed.join.candidates.map(({ path, uniqueId }) => ({ source: path, value: uniqueId })),
   }))
 
 /** `missing-permission`: root would know better. */
 export const missingPermission: FindingRule = (survey) =>
   ambiguous(survey).flatMap((surveyed): readonly Finding[] => {
-    const hidden = boxBridges(survey.topology, surveyed.gpu, surveyed.tunnel).find(
-      ({ details }) => details?.serialForbidden === true,
-    )
+    const hidden = hiddenSerialAbove(survey, surveyed)
     if (hidden === undefined) return []
     return [
       {
@@ -71,6 +70,11 @@ export const missingPermission: FindingRule = (survey) =>
       },
     ]
   })
+
+/** The bridge whose serial number says which box it is, when only root may read it. */
+function hiddenSerialAbove({ topology }: Survey, { gpu, tunnel }: SurveyedGpu): PciFunction | undefined {
+  return boxBridges(topology, gpu, tunnel).find(({ details }) => details?.serialForbidden === true)
+}
 
 function ambiguous({ gpus }: Survey): readonly SurveyedGpu[] {
   return gpus.filter(({ join }) => join.router === undefined && join.candidates.length > 1)

@@ -6,8 +6,9 @@ import { linkedName, listQuietly, readQuietly } from '../quiet-files.ts'
 import { cardFunctionsOf } from '../removal/card-functions.ts'
 import { executeInChild } from '../removal/execute.ts'
 import { findHolders } from '../removal/holders.ts'
-import { cardNodes, isWritable } from '../removal/index.ts'
+import { cardNodes } from '../removal/index.ts'
 import type { RemovalContext } from '../removal/index.ts'
+import { obstacleTo } from '../removal/obstacle.ts'
 import { runMoves } from '../removal/run-moves.ts'
 import { whyNot } from '../removal/why-not.ts'
 import { cardOf } from '../stage.ts'
@@ -46,6 +47,8 @@ export function linuxPassthrough(context: RemovalContext): PassthroughCapability
     async release(key: string, options: RunPlanOptions = {}): Promise<PlanOutcome> {
       const survey = await context.survey(options)
       const surveyed = findGpu(survey, key)
+      const obstacle = obstacleTo(context, `bus/pci/devices/${surveyed.gpu.address}/driver_override`)
+      if (obstacle !== undefined) return refused(obstacle, { holders: [] })
       const holders = holdersOf(context, survey, surveyed)
       const names = holders.map(({ name, pid }) => `${name ?? 'a process'} (${pid})`)
       if (names.length > 0) return refused(`a guest still has it: ${names.join(', ')}`, { holders })
@@ -66,7 +69,7 @@ function publicPlan({ moves: _moves, ...plan }: PassthroughMoves): PassthroughPl
 }
 
 function planNow(context: RemovalContext, survey: Survey, surveyed: SurveyedGpu): PassthroughMoves {
-  const { sysfsRoot, procRoot } = context
+  const { sysfsRoot } = context
   const { topology } = survey
   const { gpu } = surveyed
   const functions = cardFunctionsOf(topology, gpu)
@@ -96,7 +99,7 @@ function planNow(context: RemovalContext, survey: Survey, surveyed: SurveyedGpu)
     vfioLoaded: existsSync(join(sysfsRoot, 'bus/pci/drivers/vfio-pci')),
     displays: connected.map(({ name }) => `${card?.name}/${name}`),
     holders: holdersOf(context, survey, surveyed),
-    mayWrite: procRoot !== undefined && isWritable(join(device, 'driver_override')),
+    obstacle: obstacleTo(context, `bus/pci/devices/${gpu.address}/driver_override`),
   })
 }
 

@@ -22,7 +22,8 @@ export interface PassthroughFacts {
   readonly vfioLoaded: boolean
   readonly displays: readonly string[]
   readonly holders: readonly DeviceHolder[]
-  readonly mayWrite: boolean
+  /** Why nothing may be changed, as a refusal. */
+  readonly obstacle?: string | undefined
 }
 
 export interface PassthroughMoves extends PassthroughPlan {
@@ -119,7 +120,7 @@ function refusals(facts: PassthroughFacts): readonly string[] {
         'use a slot or port behind a bridge with ACS',
     )
   }
-  if (!facts.mayWrite) reasons.push('the steps need root: run them with sudo')
+  if (facts.obstacle !== undefined) reasons.push(facts.obstacle)
   return reasons
 }
 

@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { AbortOptions, PlanOutcome, RunPlanOptions, SystemPlan } from '@egpu/core'
 import type { SafeRemovalCapability } from '@egpu/core/driver'
@@ -16,6 +16,7 @@ import { executeInChild } from './execute.ts'
 import type { Execute } from './execute.ts'
 import { findHolders, findMounts } from './holders.ts'
 import { nvidiaNodesOf } from './nvidia-nodes.ts'
+import { obstacleTo } from './obstacle.ts'
 import { planRemoval } from './plan.ts'
 import type { RemovalFacts, RemovalPlan } from './plan.ts'
 import { runMoves } from './run-moves.ts'
@@ -29,6 +30,7 @@ export interface RemovalContext {
   survey(options: AbortOptions): Promise<Survey>
   /** Told before the first step of a run, and again when it has failed. */
   onRemoval?(key: string, expected: boolean): void
+  /** Carries out the steps instead of a child process: then the machine may also be a recorded one. */
   readonly execute?: Execute | undefined
 }
 
@@ -113,7 +115,7 @@ function factsOf(context: RemovalContext, survey: Survey, surveyed: SurveyedGpu)
             others: othersBehind(survey, surveyed, router.name),
           },
     slot: slotOf(sysfsRoot, gpu),
-    mayWrite: procRoot !== undefined && isWritable(join(sysfsRoot, 'bus/pci/devices', gpu.address, 'remove')),
+    obstacle: obstacleTo(context, `bus/pci/devices/${gpu.address}/remove`),
   }
 }
 
@@ -158,13 +160,4 @@ function slotOf(sysfsRoot: string, gpu: PciFunction): string | undefined {
     const address = readQuietly(join(slots, name, 'address'))?.trim()
     return address === deviceAddressOf(gpu.address) && existsSync(join(slots, name, 'power'))
   })
-}
-
-export function isWritable(path: string): boolean {
-  try {
-    accessSync(path, constants.W_OK)
-    return true
-  } catch {
-    return false
-  }
 }

@@ -33,7 +33,8 @@ export interface RemovalFacts {
     | undefined
   /** The hot-plug slot that holds the card, when it has a power switch. */
   readonly slot?: string | undefined
-  readonly mayWrite: boolean
+  /** Why nothing may be changed, as a refusal. */
+  readonly obstacle?: string | undefined
 }
 
 export interface RemovalPlan extends SystemPlan {
@@ -67,7 +68,7 @@ function refusals(facts: RemovalFacts): readonly string[] {
   const reasons: string[] = []
   if (facts.conclusion === 'internal') reasons.push(`${facts.name} is built in, so there is nothing to unplug`)
   for (const mount of facts.mounts) reasons.push(`a file system of the card is mounted: ${mount}; unmount it first`)
-  if (!facts.mayWrite) reasons.push('the steps need root: run them with sudo')
+  if (facts.obstacle !== undefined) reasons.push(facts.obstacle)
   return reasons
 }
 

@@ -1,5 +1,6 @@
 import type { Finding } from '@egpu/core'
 import { billboardClass, usbEnclosures } from '../data/usb-enclosures.ts'
+import type { UsbEnclosureId } from '../data/usb-enclosures.ts'
 
 /** What a USB device says about itself when it is plugged in. */
 export interface UsbDeviceFacts {
@@ -9,6 +10,8 @@ export interface UsbDeviceFacts {
   readonly productName?: string | undefined
   /** Bus and ports: `1-2.4`. */
   readonly place: string
+  /** The kernel found a disk behind it. */
+  readonly hasDisk?: boolean | undefined
 }
 
 /**
@@ -34,16 +37,32 @@ function fallback(device: UsbDeviceFacts, boxes: number): Finding | undefined {
   const known = usbEnclosures.find(
     ({ vendorId, productId }) => vendorId === device.vendorId && productId === device.productId,
   )
-  if (known === undefined || boxes > 0) return undefined
-  return {
-    code: 'enclosure-usb-only',
-    severity: 'error',
-    seen:
-      known.kind === 'bridge'
-        ? `${known.name} came up as a plain USB device instead of a USB4 box, so there is no PCI Express to its GPU.`
-        : `${known.name} is there on USB, but its Thunderbolt router is not.`,
-    advice: 'Plug it into a Thunderbolt or USB4 port with a cable that is certified for 40 Gb/s; update its firmware.',
-    evidence: evidenceOf(device),
+  if (known === undefined || boxes > 0 || (known.kind === 'bridge' && device.hasDisk === true)) return undefined
+  return { code: 'enclosure-usb-only', ...meaningOf(known), evidence: evidenceOf(device) }
+}
+
+function meaningOf({ name, kind }: UsbEnclosureId): Pick<Finding, 'severity' | 'seen' | 'advice'> {
+  const replug =
+    'Plug it into a Thunderbolt or USB4 port with a cable that is certified for 40 Gb/s; update its firmware.'
+  switch (kind) {
+    case 'companion':
+      return {
+        severity: 'error',
+        seen: `${name} is there on USB, but its Thunderbolt router is not.`,
+        advice: replug,
+      }
+    case 'bridge':
+      return {
+        severity: 'warning',
+        seen: `${name} came up as a plain USB device, and not as a USB4 box: a GPU in it cannot be reached.`,
+        advice: `If it is a case for disks, nothing is wrong. ${replug}`,
+      }
+    case 'usb-gpu':
+      return {
+        severity: 'info',
+        seen: `${name} offers its GPU over USB: there is no PCI Express to it, and no driver of the system can use it.`,
+        advice: "Use it through tinygrad, or put the maker's firmware back to use it as an ordinary external GPU.",
+      }
   }
 }
 

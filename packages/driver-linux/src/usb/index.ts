@@ -27,7 +27,11 @@ export class UsbFallbacks {
       this.#devices = present === '' ? [] : await withinPatience(this.#list(), this.#devices)
       this.#seen = present
     }
-    return usbFindings(this.#devices, thunderbolt.routers.filter(({ isHost }) => !isHost).length)
+    const devices = this.#devices.map((device) => ({
+      ...device,
+      hasDisk: hasDisk(join(this.#directory, device.place)),
+    }))
+    return usbFindings(devices, thunderbolt.routers.filter(({ isHost }) => !isHost).length)
   }
 
   /** Names say where something is plugged in; the device number, which is never used twice in a row, says what. */
@@ -36,6 +40,20 @@ export class UsbFallbacks {
       .map((name) => `${name}=${readQuietly(join(this.#directory, name, 'devnum'))?.trim() ?? ''}`)
       .join()
   }
+}
+
+/** Whether a disk hangs below a USB device: `1-2:1.0/host6/target6:0:0/6:0:0:0/block/sda`. Reads names only. */
+function hasDisk(device: string): boolean {
+  const steps = [/:\d+\.\d+$/, /^host\d+$/, /^target/, /^\d+:\d+:\d+:\d+$/, /^block$/, /./]
+  let level: readonly string[] = [device]
+  for (const step of steps) {
+    level = level.flatMap((directory) =>
+      listQuietly(directory)
+        .filter((name) => step.test(name))
+        .map((name) => join(directory, name)),
+    )
+  }
+  return level.length > 0
 }
 
 /** Native code that does not answer must not stop the look that asked: what was known before has to do. */

@@ -47,6 +47,8 @@ export function signOf(event: Uevent): Sign | undefined {
   if (subsystem === 'drm') return drmSign(event)
   // A box that fell back to USB shows as a USB device; its interfaces tell nothing more.
   if (subsystem === 'usb') return event.properties.get('DEVTYPE') === 'usb_device' ? { what: 'look' } : undefined
+  // A disk in it shows that a USB device is no box for GPUs.
+  if (subsystem === 'block') return event.properties.get('DEVTYPE') === 'disk' ? { what: 'look' } : undefined
   return subsystem !== undefined && relevantSubsystems.has(subsystem) ? { what: 'look' } : undefined
 }
 

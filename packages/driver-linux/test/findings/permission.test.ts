@@ -13,7 +13,8 @@ describe('missing-permission', () => {
       read: (directory, attribute) =>
         attribute === 'serial_number' ? { error: 'EACCES' } : sysfs.read(directory, attribute),
     }
-    const codes = observe(await readTopology(forUser)).findings.map(({ code }) => code)
-    expect(codes).toEqual(['enclosure-ambiguous', 'missing-permission'])
+    const { findings } = observe(await readTopology(forUser))
+    expect(findings.map(({ code }) => code)).toEqual(['enclosure-ambiguous', 'missing-permission'])
+    expect(findings.filter(({ advice }) => advice.includes('root'))).toHaveLength(1)
   })
 })

@@ -92,6 +92,18 @@ describe('the plan', () => {
 })
 
 describe('binding and giving back', () => {
+  it('never changes a recorded machine', async () => {
+    using machine = grouped()
+    const { sysfsRoot, procRoot, survey } = machine
+    const passthrough = linuxPassthrough({ sysfsRoot, procRoot, survey })
+    const reason = 'this is a recorded machine, which is never changed'
+    const plan = await passthrough.plan(aorusKey)
+    expect(plan.refusals).toEqual([reason])
+    expect(await passthrough.bind(plan)).toMatchObject({ done: false, reason })
+    expect(await passthrough.release(aorusKey)).toMatchObject({ done: false, reason })
+    expect(driverOf(machine, gpu)).toBe('nvidia')
+  })
+
   it('hands both functions over and gives each back to the driver it had', async () => {
     using machine = grouped()
     const before = [driverOf(machine, gpu), driverOf(machine, sound)]

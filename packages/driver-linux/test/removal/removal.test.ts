@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import { executeInChild } from '../../src/removal/execute.ts'
 import { linuxSafeRemoval } from '../../src/removal/index.ts'
 import { framework13 } from '../machines/cases/amd.ts'
 import { aorusKey, aorusLost, aorusPortB } from '../machines/cases/aorus.ts'
@@ -215,10 +216,21 @@ describe('running it', () => {
     using machine = new FakeMachine(framework13)
     const survey = await machine.survey()
     const external = survey.gpus.find(({ verdict }) => verdict.conclusion === 'external')
-    const removal = linuxSafeRemoval({ ...context(machine), execute: undefined })
+    const removal = linuxSafeRemoval({ ...context(machine), execute: executeInChild })
     const outcome = await removal.run(await removal.plan(external?.key ?? ''))
     // No kernel stands behind these files: writing works, and nothing goes away.
     expect(outcome).toMatchObject({ done: false, reason: expect.stringContaining('still on the bus') as string })
+  })
+
+  it('never changes a recorded machine, even as root and with its processes at hand', async () => {
+    using machine = new FakeMachine(framework13)
+    const survey = await machine.survey()
+    const external = survey.gpus.find(({ verdict }) => verdict.conclusion === 'external')
+    const removal = linuxSafeRemoval({ ...context(machine), execute: undefined })
+    const plan = await removal.plan(external?.key ?? '')
+    expect(plan.steps).not.toEqual([])
+    expect(plan.refusals).toEqual(['this is a recorded machine, which is never changed'])
+    expect(await removal.run(plan)).toMatchObject({ done: false, failedStep: undefined, reason: plan.refusals[0] })
   })
 })
 

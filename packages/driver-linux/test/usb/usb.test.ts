@@ -19,7 +19,18 @@ const noBoxes = { thunderbolt: { routers: [{ isHost: true }] } } as unknown as T
 
 describe('boxes that fell back to USB', () => {
   it('a USB4 bridge that came up as USB device', () => {
-    expect(usbFindings([device(0x174c, 0x2463)], 0)).toMatchObject([{ code: 'enclosure-usb-only', severity: 'error' }])
+    expect(usbFindings([device(0x174c, 0x2463)], 0)).toMatchObject([
+      { code: 'enclosure-usb-only', severity: 'warning' },
+    ])
+  })
+
+  it('nothing about a case for disks with the same chip', () => {
+    expect(usbFindings([{ ...device(0x174c, 0x2463), hasDisk: true }], 0)).toEqual([])
+    expect(usbFindings([{ ...device(0x1532, 0x0f1a), hasDisk: true }], 0)).toHaveLength(1)
+  })
+
+  it('a box whose firmware offers the GPU over USB is none that fell back', () => {
+    expect(usbFindings([device(0xadd1, 0x0001)], 0)).toMatchObject([{ code: 'enclosure-usb-only', severity: 'info' }])
   })
 
   it('a hub of a box without the box', () => {
@@ -69,6 +80,11 @@ it('lists the bus again only when something on it changed', async () => {
     writeFileSync(join(root, 'bus/usb/devices/1-2/devnum'), '7\n')
     await fallbacks.find(noBoxes)
     expect(listed).toBe(2)
+    const disk = join(root, 'bus/usb/devices/1-2/1-2:1.0/host6/target6:0:0/6:0:0:0/block')
+    mkdirSync(disk, { recursive: true })
+    expect(await fallbacks.find(noBoxes)).toHaveLength(1)
+    mkdirSync(join(disk, 'sda'))
+    expect(await fallbacks.find(noBoxes)).toEqual([])
     rmSync(join(root, 'bus/usb/devices/1-2'), { recursive: true })
     expect(await fallbacks.find(noBoxes)).toEqual([])
   } finally {

@@ -349,6 +349,84 @@ export const framework16: Machine = {
   },
 }
 
+const ag02 = uuid(15)
+
+/** The second machine of the report, which the GPU's driver did not take for external either. */
+export const strixPointAg02: Machine = {
+  name: 'strix-point-aoostar-ag02-rtx3070',
+  origin:
+    'NVIDIA/open-gpu-kernel-modules issue 894, comment; ids of the processor: lspci of a Ryzen AI 9 HX 370, Gentoo wiki',
+  facts: 'partial',
+  assumed: 'buses, subsystem ids, that the second port is empty',
+  kernel: '6.14.0',
+  externalFacing: ['00:01.1', '00:01.2'],
+  usb4Links: [
+    ['00:01.1', '67:00.5'],
+    ['00:01.2', '67:00.6'],
+  ],
+  pci: [
+    bridge(
+      '00:01.1',
+      '1022:150a',
+      [
+        bridge(
+          '01:00.0',
+          '1b21:2463',
+          [
+            bridge(
+              '02:00.0',
+              '1b21:2463',
+              [
+                {
+                  at: '03:00.0',
+                  id: '10de:2484',
+                  subsystem: '1458:404c',
+                  class: '030000',
+                  driver: 'nvidia',
+                  link: link(16, 4, 16, 16),
+                },
+                audio('03:00.1', '10de:228b'),
+              ],
+              { link: link(16, 4, 16, 4) },
+            ),
+          ],
+          { link: fiction },
+        ),
+      ],
+      { link: amdFiction },
+    ),
+    bridge('00:01.2', '1022:150a', [], { link: amdFiction }),
+    ...amdProcessor('65', '1002:150e', '67', ['1022:151c', '1022:151d'], '038000'),
+  ],
+  thunderbolt: [
+    usb4Domain(0, '67:00.5', [
+      box('0-2', 15, { vendor: '0xb8', device: '0x2463', usb4: { version: '1.0', type: 'device' } }),
+    ]),
+    usb4Domain(1, '67:00.6'),
+  ],
+  cards: [amdCard('65')],
+  expected: {
+    gpus: {
+      '0000:65:00.0': amdAnswer('65', '1002:150e'),
+      '0000:03:00.0': {
+        key: `${ag02}/0`,
+        verdict: 'external',
+        confidence: 'high',
+        transport: 'usb4',
+        stage: 'ready',
+        driver: 'nvidia',
+        enclosure: ag02,
+        port: 'domain0/port2',
+        speed: 'thunderbolt-4',
+        power: 'active',
+        link: cableLink(['0000:01:00.0 virtual', '0000:03:00.0 real 16 x4']),
+      },
+    },
+    enclosures: { [ag02]: { port: 'domain0/port2', authorized: true, sticker: 'thunderbolt-4' } },
+    findings: [],
+  },
+}
+
 /** Kernels before 5.16 and other architectures mark nothing, and no device links: the port's id is what is left. */
 export const framework16Bare: Machine = {
   ...framework16,

@@ -4,6 +4,8 @@ import { engineFor, type FieldEngine } from './engine.ts'
 import { initialField } from './gray-scott.ts'
 
 export interface FieldOptions {
+  /** `gray-scott` unless several run side by side. */
+  readonly id?: string | undefined
   readonly size: number
   readonly steps: number
   readonly seed: number
@@ -20,7 +22,7 @@ const part = 'field'
 
 /** The Gray–Scott field as work that can be saved, moved and resumed on WebGPU, the simulator and the processor. */
 export class FieldWorkload implements Checkpointable {
-  readonly id = 'gray-scott'
+  readonly id: string
   readonly needs: WorkloadNeeds
   readonly finished: Promise<void>
   progress = 0
@@ -37,6 +39,7 @@ export class FieldWorkload implements Checkpointable {
 
   constructor(options: FieldOptions) {
     this.#options = options
+    this.id = options.id ?? 'gray-scott'
     this.#bytes = options.size * options.size * 4
     this.needs = { runtimes: options.runtimes, memoryBytes: this.#bytes * 4 }
     this.finished = new Promise((resolve, reject) => {

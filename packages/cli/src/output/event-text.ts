@@ -26,9 +26,11 @@ function sentence(event: EGpuEvent): string {
     case 'power-state-changed':
       return `power-state-changed: ${deviceName(event.device)}: ${event.before ?? 'unknown'} to ${event.after ?? 'unknown'}`
     case 'health-changed':
-      return `health-changed: ${deviceName(event.device)}: ${event.after.level}, score ${event.after.score ?? 'unknown'}`
+      return `health-changed: ${deviceName(event.device)}: ${event.after.level}, score ${event.after.score?.toFixed(0) ?? 'unknown'}`
     case 'migration-started':
       return `migration-started: ${event.migration.workloadId} off ${event.migration.from?.name ?? 'nowhere'} (${event.migration.reason})`
+    case 'migration-step':
+      return `migration-step: ${event.migration.workloadId}: ${event.step}`
     case 'migration-completed':
       return `migration-completed: ${event.migration.workloadId} on ${event.migration.to?.name ?? 'nowhere'} after ${event.migration.rtoMs.toFixed(0)} ms, ${event.migration.lostProgress} steps to redo`
     case 'migration-failed':
@@ -43,6 +45,7 @@ function sentence(event: EGpuEvent): string {
       return `resynced: ${event.driver} (${event.reason})`
     case 'listener-failed':
       return `listener-failed: ${event.event}: ${String(event.error)}`
+    case 'health-sampled':
     case 'gpu-present':
     case 'connected':
     case 'ready':

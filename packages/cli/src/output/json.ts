@@ -1,6 +1,11 @@
 import type { Terminal } from './terminal.ts'
 
-/** One JSON value on one line. 64-bit integers become strings: JSON numbers would round them. */
+/** 64-bit integers become strings: JSON numbers would round them. */
+export function toJson(value: unknown): string {
+  return JSON.stringify(value, (_key, item: unknown) => (typeof item === 'bigint' ? item.toString() : item))
+}
+
+/** One JSON value on one line. */
 export function printJson(value: unknown, terminal: Terminal): void {
-  terminal.print(JSON.stringify(value, (_key, item: unknown) => (typeof item === 'bigint' ? item.toString() : item)))
+  terminal.print(toJson(value))
 }

@@ -1,0 +1,18 @@
+import type { EGpuManager } from '@egpu/core'
+import type { CableAction, CableView, PeerView, WorkloadView } from './protocol.ts'
+
+/** What a dashboard shows: this machine, or a simulated one that a visitor may hurt. */
+export interface DashboardMachine extends AsyncDisposable {
+  readonly name: string
+  readonly manager: EGpuManager
+  workloads(): readonly WorkloadView[]
+  peers(): readonly PeerView[]
+  readonly simulator?: Simulator | undefined
+}
+
+/** Hands on a simulated machine. */
+export interface Simulator {
+  cables(): readonly CableView[]
+  /** Throws `TypeError` for a cable that does not exist or an action that makes no sense now. */
+  act(cableId: string, action: CableAction): void
+}

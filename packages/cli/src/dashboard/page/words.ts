@@ -1,0 +1,43 @@
+import type { EGpuDevice, Enclosure, LinkReport, ThunderboltSpeed } from '@egpu/core'
+
+const labels: Readonly<Record<ThunderboltSpeed, string>> = {
+  'thunderbolt-1': 'Thunderbolt 1',
+  'thunderbolt-2': 'Thunderbolt 2',
+  'thunderbolt-3': 'Thunderbolt 3',
+  'thunderbolt-4': 'Thunderbolt 4',
+  'thunderbolt-5': 'Thunderbolt 5',
+}
+
+export function deviceTitle({ gpu, id }: EGpuDevice): string {
+  return gpu.name ?? id
+}
+
+export function enclosureTitle({ name, vendorName, id }: Enclosure): string {
+  return name === undefined ? id : [vendorName, name].filter((part) => part !== undefined).join(' ')
+}
+
+type CableLink = Pick<LinkReport, 'sticker' | 'trained' | 'downgrade'>
+
+/** What runs through a cable: `Thunderbolt 4, 40 Gb/s`. */
+export function cableText(link: CableLink | undefined): string {
+  const trained = link?.trained?.toDevice
+  const parts = [
+    link?.sticker === undefined ? undefined : labels[link.sticker],
+    trained === undefined ? undefined : `${trained.lanes * trained.gbpsPerLane} Gb/s`,
+  ].filter((part) => part !== undefined)
+  return parts.length === 0 ? 'speed unknown' : parts.join(', ')
+}
+
+export function gigabytes(value: number | undefined): string | undefined {
+  return value === undefined ? undefined : `${value.toFixed(1)} GB/s`
+}
+
+export function bytesText(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`
+  const power = Math.min(4, Math.floor(Math.log10(bytes) / 3))
+  return `${(bytes / 1_000 ** power).toPrecision(3)} ${['B', 'kB', 'MB', 'GB', 'TB'][power]}`
+}
+
+export function clockText(at: number): string {
+  return new Date(at).toLocaleTimeString(undefined, { hour12: false })
+}

@@ -1,0 +1,35 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+
+const wellFormed = /^[\da-f]{64}$/
+
+/**
+ * The secret that a page has to know. It is kept in a file only its owner can read, so that a page that is open goes on
+ * after the dashboard was started anew.
+ */
+export function dashboardToken(directory: string = stateDirectory()): string {
+  const file = join(directory, 'dashboard-token')
+  try {
+    const kept = readFileSync(file, 'utf8').trim()
+    if (wellFormed.test(kept)) return kept
+  } catch {
+    // Not there yet, or not readable: a new one is as good.
+  }
+  const token = randomBytes(32).toString('hex')
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  writeFileSync(file, `${token}\n`, { mode: 0o600 })
+  return token
+}
+
+/** Compares without telling by its time how much was right. */
+export function isToken(token: string, offered: string | undefined): boolean {
+  if (offered === undefined || offered.length !== token.length) return false
+  return timingSafeEqual(Buffer.from(offered), Buffer.from(token))
+}
+
+/** As the XDG base directory specification has it, on every system. */
+function stateDirectory(): string {
+  return join(process.env['XDG_STATE_HOME'] ?? join(homedir(), '.local', 'state'), 'egpu')
+}

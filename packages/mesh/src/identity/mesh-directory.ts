@@ -1,0 +1,107 @@
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import { plainText } from '../text.ts'
+import { machineTag } from './host-tag.ts'
+import { identityFromPem, isFingerprint, newPrivateKey, identityOf, type MeshIdentity } from './identity.ts'
+
+/** A host this one trusts, since a person paired the two. */
+export interface PairedPeer {
+  readonly id: string
+  /** What it called itself when they were paired. */
+  readonly name: string
+  readonly pairedAt: string
+}
+
+/** `EGPU_MESH_DIR`, else `egpu/mesh` under XDG_CONFIG_HOME or `~/.config`. */
+export function defaultMeshDirectory(env: NodeJS.ProcessEnv = process.env): string {
+  return env['EGPU_MESH_DIR'] ?? join(env['XDG_CONFIG_HOME'] ?? join(homedir(), '.config'), 'egpu', 'mesh')
+}
+
+/**
+ * This host's key, made at the first call and readable by its owner alone.
+ * Rejects with `EGPU_IDENTITY_COPIED` when the folder was copied from another machine.
+ */
+export function loadIdentity(directory: string, machine: string = machineTag()): MeshIdentity {
+  const path = join(directory, 'identity.json')
+  const stored = readJson(path)
+  if (stored === undefined) {
+    const identity = identityOf(newPrivateKey())
+    writeJson(directory, 'identity.json', { version: 1, machine, privateKey: identity.privateKeyPem })
+    return identity
+  }
+  const { machine: home, privateKey } = stored as { machine?: unknown; privateKey?: unknown }
+  if (typeof privateKey !== 'string' || typeof home !== 'string')
+    throw new EGpuError(EGpuErrorCode.MalformedData, `${path} is not an identity; remove it to get a new one`)
+  if (home !== machine)
+    throw new EGpuError(
+      EGpuErrorCode.IdentityCopied,
+      `${path} was made on another machine; two hosts with one key cannot be told apart. Remove it and pair this host anew`,
+    )
+  try {
+    return identityFromPem(privateKey)
+  } catch (cause) {
+    throw new EGpuError(EGpuErrorCode.MalformedData, `the key in ${path} cannot be read; remove it to get a new one`, {
+      cause,
+    })
+  }
+}
+
+/** The paired hosts. Read anew at each call, so that a pairing in another process counts at once. */
+export function loadPeers(directory: string): readonly PairedPeer[] {
+  const path = join(directory, 'peers.json')
+  const stored = readJson(path)
+  if (stored === undefined) return []
+  const { peers } = stored as { peers?: unknown }
+  if (!Array.isArray(peers) || !peers.every(isPairedPeer))
+    throw new EGpuError(EGpuErrorCode.MalformedData, `${path} is not a list of peers; nobody is trusted until it is`)
+  return peers
+}
+
+export function savePeer(directory: string, peer: PairedPeer): void {
+  const others = loadPeers(directory).filter(({ id }) => id !== peer.id)
+  writeJson(directory, 'peers.json', { version: 1, peers: [...others, { ...peer, name: plainText(peer.name) }] })
+}
+
+export function removePeer(directory: string, id: string): boolean {
+  const peers = loadPeers(directory)
+  const rest = peers.filter((peer) => peer.id !== id)
+  if (rest.length < peers.length) writeJson(directory, 'peers.json', { version: 1, peers: rest })
+  return rest.length < peers.length
+}
+
+function isPairedPeer(value: unknown): value is PairedPeer {
+  if (typeof value !== 'object' || value === null) return false
+  const { id, name, pairedAt } = value as { id?: unknown; name?: unknown; pairedAt?: unknown }
+  return isFingerprint(id) && typeof name === 'string' && typeof pairedAt === 'string'
+}
+
+function readJson(path: string): object | undefined {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? value : {}
+  } catch {
+    return {}
+  }
+}
+
+/** Whole or not at all: a reader never sees half a file. */
+function writeJson(directory: string, name: string, value: object): void {
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  const fresh = join(directory, `.${name}.${process.pid}`)
+  try {
+    writeFileSync(fresh, `${JSON.stringify(value, undefined, 2)}\n`, { mode: 0o600 })
+    chmodSync(fresh, 0o600)
+    renameSync(fresh, join(directory, name))
+  } finally {
+    rmSync(fresh, { force: true })
+  }
+}

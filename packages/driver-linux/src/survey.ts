@@ -1,6 +1,6 @@
-import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import { EGpuError, EGpuErrorCode, Transport } from '@egpu/core'
 import type { Enclosure, LinkReport, Verdict } from '@egpu/core'
-import { enclosuresOf, enclosureIdOf, portOf } from './enclosure/enclosures.ts'
+import { enclosuresOf, enclosureIdOf, portOf, xgMobileId } from './enclosure/enclosures.ts'
 import type { JoinHints } from './enclosure/hints.ts'
 import { joinAll } from './enclosure/join-all.ts'
 import type { JoinedGpu } from './enclosure/join-all.ts'
@@ -47,18 +47,22 @@ export function surveyOf(topology: Topology, { overrides = [], hints = {}, names
   const keys = keysOf(
     placed.map((one) => ({ ...one, movable: one.tunnel !== undefined, before: hints.keys?.get(one.gpu.address) })),
   )
+  const enclosures = enclosuresOf(topology)
   const gpus = placed.map((one, index): SurveyedGpu => {
     const { gpu, tunnel, join } = one
+    const verdict = judge({ topology, gpu, tunnel }, { override: overrideFor(overrides, gpu), router: join.router })
+    const inXgMobile = verdict.transport === Transport.XgMobile && enclosures.some(({ id }) => id === xgMobileId)
     return {
       ...one,
       key: keys[index] as string,
       name: gpu.vendorId === undefined || gpu.deviceId === undefined ? undefined : names?.(gpu.vendorId, gpu.deviceId),
-      verdict: judge({ topology, gpu, tunnel }, { override: overrideFor(overrides, gpu), router: join.router }),
+      verdict,
+      enclosureId: inXgMobile ? xgMobileId : one.enclosureId,
       link: linkOf(topology, one),
       death: deathSignOf(topology, one),
     }
   })
-  return { topology, gpus, enclosures: enclosuresOf(topology) }
+  return { topology, gpus, enclosures }
 }
 
 type Place = Pick<SurveyedGpu, 'enclosureUid' | 'enclosureId' | 'port' | 'slot'>

@@ -5,7 +5,19 @@ import type { ThunderboltRouter, Topology } from '../topology/types.ts'
 
 /** Every box on a cable: docks as well as those with a GPU. The machine's own routers and other hosts are none. */
 export function enclosuresOf(topology: Topology): readonly Enclosure[] {
-  return topology.thunderbolt.routers.filter(({ isHost }) => !isHost).map((router) => enclosureOf(topology, router))
+  const boxes = topology.thunderbolt.routers.filter(({ isHost }) => !isHost)
+  return [...boxes.map((router) => enclosureOf(topology, router)), ...xgMobileOf(topology)]
+}
+
+/** A machine has one port for it, and the box tells nothing of itself. */
+export const xgMobileId = 'xg-mobile'
+
+/** The firmware says whether it is plugged in, and whether it is let through. */
+function xgMobileOf({ machine: { xgMobile } }: Topology): readonly Enclosure[] {
+  if (xgMobile?.connected !== true) return []
+  return [
+    { id: xgMobileId, name: 'ROG XG Mobile', vendorName: 'ASUS', port: 'xg-mobile', authorized: xgMobile.enabled },
+  ]
 }
 
 function enclosureOf(topology: Topology, router: ThunderboltRouter): Enclosure {

@@ -11,6 +11,7 @@ import { lostGpu } from './lost.ts'
 import type { FindingRule } from './rule.ts'
 import { emptyBox, noTunnel } from './tunnel.ts'
 import { usbOnlyConnection } from './usb-only.ts'
+import { xgMobileDisabled } from './xg-mobile.ts'
 
 /** Everything that can be told from one look at a machine, the gravest causes first. */
 export const rules: readonly FindingRule[] = [
@@ -21,6 +22,7 @@ export const rules: readonly FindingRule[] = [
   usbOnlyConnection,
   noTunnel,
   emptyBox,
+  xgMobileDisabled,
   lostGpu,
   unassignedBar,
   smallBar,

@@ -104,9 +104,10 @@ function planNow(context: RemovalContext, survey: Survey, surveyed: SurveyedGpu)
 }
 
 function holdersOf(context: RemovalContext, survey: Survey, surveyed: SurveyedGpu): PassthroughPlan['holders'] {
-  if (context.procRoot === undefined) return []
+  const { sysfsRoot, procRoot } = context
+  if (procRoot === undefined) return []
   const nodes = cardNodes(context, survey, surveyed).filter(({ harmless }) => !harmless)
-  return findHolders(context.procRoot, nodes).holders
+  return findHolders({ sysfsRoot, procRoot }, nodes).holders
 }
 
 /** `flr bus`, the methods in the order the kernel tries them; before Linux 5.15 only that there is one. */

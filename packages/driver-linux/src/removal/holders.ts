@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { DeviceHolder } from '@egpu/core'
 import { listQuietly, readQuietly } from '../quiet-files.ts'
 import type { DeviceNode } from './device-nodes.ts'
+import { drmMastersOf } from './drm-masters.ts'
 
 export interface HolderScan {
   readonly holders: readonly DeviceHolder[]
@@ -12,13 +13,14 @@ export interface HolderScan {
 
 /**
  * Who has one of these nodes open or mapped, from `/proc/<pid>/fd` and `/proc/<pid>/maps`. Touches no device: links are
- * read, and where a name does not match, the device number of what is open.
+ * read, and where a name does not match, the device number of what is open. Root also learns who drives a card's screens.
  */
 export function findHolders(
-  procRoot: string,
+  { sysfsRoot, procRoot }: { readonly sysfsRoot: string; readonly procRoot: string },
   nodes: readonly DeviceNode[],
   passwdPath: string = '/etc/passwd',
 ): HolderScan {
+  const masters = new Map(nodes.map(({ path }) => [path, drmMastersOf(sysfsRoot, path)]))
   const byPath = new Map(nodes.map((node) => [node.path, node]))
   const byNumber = new Map(nodes.flatMap((node) => (node.number === undefined ? [] : [[node.number, node] as const])))
   const users = readUsers(passwdPath)
@@ -35,7 +37,8 @@ export function findHolders(
       const name = readQuietly(join(process, 'comm'))?.trim()
       const uid = /^Uid:\s+(\d+)/m.exec(readQuietly(join(process, 'status')) ?? '')?.[1]
       const user = uid === undefined ? undefined : (users.get(uid) ?? uid)
-      holders.push({ pid: Number(pid), name, user, holds: path })
+      const isMaster = masters.get(path)?.has(Number(pid)) === true
+      holders.push({ pid: Number(pid), name, user, holds: isMaster ? `${path} (DRM master)` : path })
     }
   }
   return { holders: holders.sort((a, b) => a.pid - b.pid), hidden }

@@ -84,7 +84,7 @@ function factsOf(context: RemovalContext, survey: Survey, surveyed: SurveyedGpu)
     procRoot === undefined
       ? undefined
       : findHolders(
-          procRoot,
+          { sysfsRoot, procRoot },
           nodes.filter(({ harmless }) => !harmless),
         )
   const card = cardOf(topology, surveyed)

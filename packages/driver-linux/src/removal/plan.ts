@@ -113,10 +113,13 @@ function releaseDriver({ functions, siblings, sysfsRoot }: RemovalFacts): readon
 function removeFunctions({ functions, bridgeAbove, sysfsRoot }: RemovalFacts): readonly Move[] {
   const rescan =
     bridgeAbove === undefined ? `${sysfsRoot}/bus/pci/rescan` : `${sysfsRoot}/bus/pci/devices/${bridgeAbove}/rescan`
-  return functions.map(({ address, kind }) =>
+  // NVIDIA's driver has let go by then.
+  const from = (driver: string | undefined): string =>
+    driver === undefined || driver === 'nvidia' ? '' : ` from ${driver} and`
+  return functions.map(({ address, kind, driver }) =>
     write(
       `remove-${address}`,
-      `Take the ${functionTitles[kind]} at ${address} off the bus`,
+      `Take the ${functionTitles[kind]} at ${address}${from(driver)} off the bus`,
       `${sysfsRoot}/bus/pci/devices/${address}/remove`,
       '1',
       { path: rescan, value: '1' },

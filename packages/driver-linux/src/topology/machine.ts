@@ -23,10 +23,14 @@ export function readMachine(sysfs: Sysfs, proc: Sysfs | undefined): MachineFacts
 function readXgMobile(sysfs: Sysfs): MachineFacts['xgMobile'] {
   const armoury = 'class/firmware-attributes/asus-armoury/attributes'
   const platform = 'devices/platform/asus-nb-wmi'
+  const newer = textOf(sysfs.read(armoury, 'egpu_enable/current_value'))
   const connected =
     textOf(sysfs.read(armoury, 'egpu_connected/current_value')) ?? textOf(sysfs.read(platform, 'egpu_connected'))
-  const enabled =
-    textOf(sysfs.read(armoury, 'egpu_enable/current_value')) ?? textOf(sysfs.read(platform, 'egpu_enable'))
+  const enabled = newer ?? textOf(sysfs.read(platform, 'egpu_enable'))
   if (connected === undefined && enabled === undefined) return undefined
-  return { connected: parseFlag(connected), enabled: parseFlag(enabled) }
+  return {
+    connected: parseFlag(connected),
+    enabled: parseFlag(enabled),
+    switch: newer === undefined ? `${platform}/egpu_enable` : `${armoury}/egpu_enable/current_value`,
+  }
 }

@@ -26,7 +26,14 @@ export interface MachineFacts {
   /** `uname -r`; known only when a proc root was given. */
   readonly kernelRelease?: string | undefined
   /** ASUS XG Mobile, where firmware tells: is it plugged in, is it switched on. */
-  readonly xgMobile?: { readonly connected?: boolean | undefined; readonly enabled?: boolean | undefined } | undefined
+  readonly xgMobile?:
+    | {
+        readonly connected?: boolean | undefined
+        readonly enabled?: boolean | undefined
+        /** The attribute that switches it on. */
+        readonly switch: string
+      }
+    | undefined
   /** A Surface Book: its discrete GPU sits in the base, which comes off (ACPI device MSHW0153 with its driver). */
   readonly detachableBase: boolean
   /** The USB4/Thunderbolt bus type is registered: the `thunderbolt` module is loaded or built in. */

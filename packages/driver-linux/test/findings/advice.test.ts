@@ -21,7 +21,13 @@ describe('advice', () => {
   it('ends with its command, so that it can be copied', () => {
     const commands = advice.filter(({ text }) => /: (?:echo|boltctl|modprobe) |\/sys\//.test(text))
     expect(new Set(commands.map(({ code }) => code))).toEqual(
-      new Set(['enclosure-unauthorized', 'tunnel-port-suspended', 'no-driver', 'thunderbolt-driver-missing']),
+      new Set([
+        'enclosure-unauthorized',
+        'tunnel-port-suspended',
+        'no-driver',
+        'thunderbolt-driver-missing',
+        'xg-mobile-disabled',
+      ]),
     )
     expect(commands.filter(({ text }) => /\/sys\/\S*[.,;:]$/.test(text) || /\/sys\/\S*[.,;:] /.test(text))).toEqual([])
   })

@@ -65,6 +65,33 @@ describe('the plan', () => {
     ])
   })
 
+  it('tells who drives the screens of the card from those who only draw with it', async () => {
+    const { machine, removal } = await aorus()
+    using _ = machine
+    machine.process(100, 'gnome shell', 0, ['/dev/dri/card1', '/dev/dri/renderD129'])
+    machine.process(101, 'Xwayland', 0, ['/dev/dri/card1'])
+    const clients = join(machine.sysfsRoot, 'kernel/debug/dri')
+    mkdirSync(join(clients, '1'), { recursive: true })
+    writeFileSync(
+      join(clients, '1/clients'),
+      [
+        '             command  tgid dev master a   uid      magic',
+        '         gnome shell   100   1   y    y     0          0',
+        '            Xwayland   101   1   n    y     0          1',
+        '',
+      ].join('\n'),
+    )
+    // Another card's master is none of this one.
+    mkdirSync(join(clients, '0'))
+    writeFileSync(join(clients, '0/clients'), '            Xwayland   101   0   y    y     0          1\n')
+    const { holders } = await removal.plan(aorusKey)
+    expect(holders.map(({ pid, holds }) => [pid, holds])).toEqual([
+      [100, '/dev/dri/card1 (DRM master)'],
+      [100, '/dev/dri/renderD129'],
+      [101, '/dev/dri/card1'],
+    ])
+  })
+
   it('unbinds only this GPU while another one needs NVIDIA’s driver', async () => {
     using machine = new FakeMachine(withSecondNvidia(aorusPortB))
     const { steps } = await linuxSafeRemoval(machine).plan(aorusKey)
@@ -88,6 +115,7 @@ describe('the plan', () => {
     const { steps } = await linuxSafeRemoval(machine).plan(external?.key ?? '')
     expect(steps.map(({ id }) => id.replace(/-.*/, ''))).toEqual(expect.arrayContaining(['remove']))
     expect(steps.at(0)?.id).toMatch(/^remove-.*\.1$/)
+    expect(steps.at(1)?.title).toContain('from amdgpu and off the bus')
   })
 
   it('sees a virtual machine through the VFIO group it has open', async () => {

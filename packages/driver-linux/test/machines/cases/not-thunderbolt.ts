@@ -286,12 +286,13 @@ export const xgMobile: Machine = {
         transport: 'xg-mobile',
         stage: 'ready',
         driver: 'nvidia',
+        enclosure: 'xg-mobile',
         power: 'active',
         displays: ['card0/HDMI-A-1'],
         link: { hops: ['0000:01:00.0 real 16 x8'], bottleneck: '0000:01:00.0', effective: 13.27 },
       },
     },
-    enclosures: {},
+    enclosures: { 'xg-mobile': { name: 'ROG XG Mobile', port: 'xg-mobile', authorized: true } },
     findings: [],
   },
 }
@@ -307,7 +308,6 @@ export const xgMobileAbsent: Machine = {
     [`${armoury}/egpu_enable/current_value`]: '0\n',
   },
   expected: {
-    ...xgMobile.expected,
     gpus: {
       ...xgMobile.expected.gpus,
       '0000:01:00.0': {
@@ -321,6 +321,23 @@ export const xgMobileAbsent: Machine = {
         link: { hops: ['0000:01:00.0 real 16 x8'], bottleneck: '0000:01:00.0', effective: 13.27 },
       },
     },
+    enclosures: {},
+    findings: [],
+  },
+}
+
+/** Plugged in and not switched on: the laptop's own GPU is the one that works. */
+export const xgMobileOff: Machine = {
+  ...xgMobileAbsent,
+  name: 'rog-flow-xg-mobile-switched-off',
+  files: {
+    [`${armoury}/egpu_connected/current_value`]: '1\n',
+    [`${armoury}/egpu_enable/current_value`]: '0\n',
+  },
+  expected: {
+    ...xgMobileAbsent.expected,
+    enclosures: { 'xg-mobile': { name: 'ROG XG Mobile', port: 'xg-mobile', authorized: false } },
+    findings: ['xg-mobile-disabled warning'],
   },
 }
 

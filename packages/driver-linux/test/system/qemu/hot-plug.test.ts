@@ -95,10 +95,12 @@ describe.skipIf(missingTools !== undefined)(`a live machine (${missingTools ?? '
     await machine.plugCard(ports.external)
     const key = await watch.untilReady()
     const card = await machine.vm.sh('ls /sys/bus/pci/devices/0000:01:00.0/drm | grep card')
-    await machine.vm.sh(`chmod 666 /dev/dri/${card}`)
+    await machine.vm.sh(`chmod 666 /dev/dri/${card}; mount -t debugfs none /sys/kernel/debug || true`)
     const pid = await machine.vm.call<number>('hold', `/dev/dri/${card}`, 1000)
     const plan = await machine.vm.call<SystemPlan>('planRemoval', key)
-    expect(plan.holders).toEqual([{ pid, name: 'sleep', user: 'maker', holds: `/dev/dri/${card}` }])
+    // Who opens a card first is its master.
+    const holds = `/dev/dri/${card} (DRM master)`
+    expect(plan.holders).toEqual([{ pid, name: 'sleep', user: 'maker', holds }])
     expect(await machine.vm.call<PlanOutcome>('runRemoval', key)).toMatchObject({ done: false, holders: [{ pid }] })
     expect((await machine.vm.call<DriverSnapshot>('list')).devices.some((one) => one.key === key)).toBe(true)
     await machine.vm.sh(`kill -9 ${pid}`)
@@ -113,6 +115,30 @@ describe.skipIf(missingTools !== undefined)(`a live machine (${missingTools ?? '
     watch.clear()
     await machine.plugCard(ports.external)
     expect(await watch.untilReady()).toBe(key)
+  })
+
+  it('does not take who still has the node of a card that was pulled for a holder of the next one', async () => {
+    await machine.plugCard(ports.external)
+    const key = await watch.untilReady()
+    const cardOf = (): Promise<string> => machine.vm.sh('ls /sys/bus/pci/devices/0000:01:00.0/drm | grep card')
+    const first = await cardOf()
+    const pid = await machine.vm.call<number>('hold', `/dev/dri/${first}`, 0)
+    watch.clear()
+    await machine.yank(ports.external)
+    await watch.until('removal', ({ type }) => type === 'device-removed')
+    expect(watch.list().filter((line) => line.startsWith('device-'))).toEqual([
+      `device-leaving ${key}`,
+      `device-lost ${key}`,
+      `device-removed ${key}`,
+    ])
+    expect(await machine.vm.sh(`readlink /proc/${pid}/fd/3`)).toMatch(/^\/dev\/dri\/card\d+ \(deleted\)$/)
+    watch.clear()
+    await machine.plugCard(ports.external)
+    expect(await watch.untilReady()).toBe(key)
+    // The kernel keeps the number of the old node as long as somebody has it.
+    expect(await cardOf()).not.toBe(first)
+    expect((await machine.vm.call<SystemPlan>('planRemoval', key)).holders).toEqual([])
+    await machine.vm.sh(`kill -9 ${pid}`)
   })
 
   it('finds boxes that came up as plain USB devices, on a real USB stack', async () => {

@@ -1,0 +1,82 @@
+import { createRequire } from 'node:module'
+import { availableParallelism } from 'node:os'
+import { Worker } from 'node:worker_threads'
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
+
+interface Job {
+  resolve(sha256: string): void
+  reject(error: Error): void
+}
+
+interface Hand {
+  readonly worker: Worker
+  readonly jobs: Map<number, Job>
+}
+
+/** More hands than this are never needed to keep up with a cable: one does 10 Gb/s. */
+const mostHands = 4
+
+/** SHA-256 in worker threads, so that the event loop is free for the sockets. Threads start when first needed. */
+export class HashPool implements AsyncDisposable {
+  readonly #size: number
+  readonly #hands: Hand[] = []
+  #ids = 0
+  #isClosed = false
+
+  constructor(size: number = Math.max(1, Math.min(mostHands, availableParallelism() - 1))) {
+    this.#size = size
+  }
+
+  /** SHA-256 of bytes in a `SharedArrayBuffer`, in hex. They must not change before it resolves. */
+  sha256(bytes: Uint8Array): Promise<string> {
+    if (this.#isClosed) return Promise.reject(new EGpuError(EGpuErrorCode.Closed, 'the hashing threads were closed'))
+    return new Promise((resolve, reject) => {
+      const hand = this.#hand()
+      const id = (this.#ids += 1)
+      hand.jobs.set(id, { resolve, reject })
+      hand.worker.ref()
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
+      hand.worker.postMessage({ id, bytes: new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength) })
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await Promise.all(this.#hands.splice(0).map(({ worker }) => worker.terminate()))
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  /** The least busy; a new one while there may be more and none is idle. */
+  #hand(): Hand {
+    const [least] = [...this.#hands].sort((a, b) => a.jobs.size - b.jobs.size)
+    if (least !== undefined && (least.jobs.size === 0 || this.#hands.length >= this.#size)) return least
+    // Found by name, so that it is the same file from the sources and from the built package.
+    const worker = new Worker(createRequire(import.meta.url).resolve('#hash-worker'))
+    const hand: Hand = { worker, jobs: new Map() }
+    worker.unref()
+    worker.on('message', ({ id, sha256 }: { id: number; sha256: string }) => {
+      hand.jobs.get(id)?.resolve(sha256)
+      hand.jobs.delete(id)
+      if (hand.jobs.size === 0) worker.unref()
+    })
+    worker.on('error', (error) => this.#drop(hand, error))
+    worker.on('exit', () => this.#drop(hand, new EGpuError(EGpuErrorCode.Closed, 'the hashing threads were closed')))
+    this.#hands.push(hand)
+    return hand
+  }
+
+  #drop(hand: Hand, error: Error): void {
+    const place = this.#hands.indexOf(hand)
+    if (place >= 0) this.#hands.splice(place, 1)
+    for (const job of hand.jobs.values()) job.reject(error)
+    hand.jobs.clear()
+  }
+}
+
+/** Memory that a worker thread can read without a copy. */
+export function sharedBuffer(byteLength: number): Buffer {
+  return Buffer.from(new SharedArrayBuffer(byteLength))
+}

@@ -1,0 +1,275 @@
+import { EGpuError, EGpuErrorCode, abandonable } from '@egpu/core'
+import type { AbortOptions } from '@egpu/core'
+import { malformed } from './chunk.ts'
+import type { ChunkRef } from './chunk.ts'
+import { HashPool, sharedBuffer } from './hash-pool.ts'
+import { Lane } from './lane.ts'
+import type { BulkLink, ChunkTask } from './lane.ts'
+import type { BulkAddress } from './server.ts'
+
+/** Where to pull from, and over what. */
+export interface PullSource {
+  readonly address: BulkAddress
+  /** The bytes are shared out over all of them; one that dies is done without, and tried again. */
+  readonly links: readonly BulkLink[]
+  /** Gets a fresh token from the sender over the control channel; called once for every connection. */
+  ticket(options: Required<AbortOptions>): Promise<string>
+}
+
+export interface PullOptions extends AbortOptions {
+  /**
+   * Whether each chunk's SHA-256 is held against its name before it is handed on. Default true. `false` trusts the cable and
+   * the sender: for content that is checked anyway later on.
+   */
+  readonly verify?: boolean | undefined
+  /** Connections per link. Default 1: one fills a cable. */
+  readonly streamsPerLink?: number | undefined
+  /** A link that delivers nothing for so long is given up, and its chunks go to the others. Default 2,000. */
+  readonly stallMs?: number | undefined
+  /** When no link has delivered anything for so long, the pull fails. Default 15,000. */
+  readonly patienceMs?: number | undefined
+}
+
+/** Takes a checked chunk. The bytes are its own until it resolves, and not afterwards. */
+export type ChunkSink<C extends ChunkRef> = (chunk: C, bytes: Buffer) => Promise<void>
+
+export interface PullReport {
+  readonly chunks: number
+  readonly bytes: number
+  /** Bytes by link name. */
+  readonly perLink: ReadonlyMap<string, number>
+}
+
+/** Asked for at once per connection: one that comes in, one behind it. A cut costs no more than these. */
+const depth = 2
+
+/** Chunks that are being checked or written while others come in. */
+const settling = 3
+
+/** Before a link that failed is dialled again. */
+const retryMs = 250
+
+interface Settings {
+  readonly streamsPerLink: number
+  readonly stallMs: number
+  readonly patienceMs: number
+}
+
+interface Task<C extends ChunkRef> extends ChunkTask {
+  readonly chunk: C
+}
+
+/**
+ * Pulls `wanted`, in order, into `sink`. Resolves when the sink has taken all. Rejects with the abort reason, with
+ * `EGPU_PEER_LOST` or `EGPU_TIMEOUT` when every link is down for longer than `patienceMs`, with `EGPU_PERMISSION_DENIED` when the
+ * sender takes no token, with `EGPU_PEER_REFUSED` when it has not what it offered, with `EGPU_MALFORMED_DATA` when it
+ * sends something else, or with what the sink threw. Chunks the sink has taken need not be pulled again.
+ */
+export async function pull<C extends ChunkRef>(
+  source: PullSource,
+  wanted: Iterable<C>,
+  sink: ChunkSink<C>,
+  options: PullOptions = {},
+): Promise<PullReport> {
+  options.signal?.throwIfAborted()
+  if (source.links.length === 0) throw new TypeError('a pull needs at least one link')
+  const run = new Run(source, wanted, sink, options)
+  return run.result()
+}
+
+class Run<C extends ChunkRef> {
+  readonly #source: PullSource
+  readonly #wanted: Iterator<C>
+  readonly #sink: ChunkSink<C>
+  readonly #options: Settings
+  readonly #stop = new AbortController()
+  readonly #hashes: HashPool | undefined
+  readonly #lanes = new Set<Lane>()
+  readonly #free: Buffer[] = []
+  readonly #returned: Task<C>[] = []
+  readonly #perLink = new Map<string, number>()
+  readonly #busy = new Set<Promise<void>>()
+  readonly #done: Promise<void>
+  #finish: (result: { readonly error: unknown } | undefined) => void = () => {}
+  #slots: number
+  #open = 0
+  #isDrained = false
+  #mismatches = 0
+  #chunks = 0
+  #bytes = 0
+  #patience: NodeJS.Timeout | undefined
+  #lastFailure: unknown
+
+  constructor(source: PullSource, wanted: Iterable<C>, sink: ChunkSink<C>, options: PullOptions) {
+    const { verify = true, streamsPerLink = 1, stallMs = 2_000, patienceMs = 15_000 } = options
+    this.#source = source
+    this.#wanted = wanted[Symbol.iterator]()
+    this.#sink = sink
+    this.#options = { streamsPerLink, stallMs, patienceMs }
+    this.#hashes = verify ? new HashPool() : undefined
+    this.#slots = source.links.length * streamsPerLink * depth + settling
+    this.#done = new Promise((resolve, reject) => {
+      this.#finish = (result) => (result === undefined ? resolve() : reject(result.error))
+    })
+    this.#done.catch(() => undefined)
+    const { signal } = options
+    const abort = (): void => this.#fail(signal?.reason)
+    signal?.addEventListener('abort', abort, { once: true })
+    this.#stop.signal.addEventListener('abort', () => signal?.removeEventListener('abort', abort), { once: true })
+  }
+
+  async result(): Promise<PullReport> {
+    const { links } = this.#source
+    const { streamsPerLink, patienceMs } = this.#options
+    this.#patience = setTimeout(() => this.#fail(this.#impatience()), patienceMs)
+    const streams = links.flatMap((link) => Array.from({ length: streamsPerLink }, () => this.#keep(link)))
+    void Promise.all(streams).then(() => this.#fail(this.#lastFailure ?? this.#impatience()))
+    try {
+      await this.#done
+    } finally {
+      clearTimeout(this.#patience)
+      this.#stop.abort(new EGpuError(EGpuErrorCode.Closed, 'this pull is over'))
+      await Promise.all(streams)
+      await Promise.all(this.#busy)
+      await this.#hashes?.close()
+    }
+    return { chunks: this.#chunks, bytes: this.#bytes, perLink: this.#perLink }
+  }
+
+  /** Keeps one connection over a link for as long as the pull runs and the sender does not refuse. */
+  async #keep(link: BulkLink): Promise<void> {
+    const { signal } = this.#stop
+    while (!signal.aborted) {
+      let lane: Lane | undefined
+      let end: unknown
+      try {
+        const token = await abandonable(this.#source.ticket({ signal }), signal)
+        lane = await Lane.open({
+          link,
+          address: this.#source.address,
+          token,
+          stallMs: this.#options.stallMs,
+          signal,
+          received: (task) => this.#received(link, task as Task<C>),
+        })
+        this.#lanes.add(lane)
+        this.#feed()
+        end = await lane.ended
+      } catch (error) {
+        end = error
+      }
+      if (signal.aborted) return
+      if (lane !== undefined) {
+        this.#lanes.delete(lane)
+        this.#returned.push(...(lane.takeDue() as Task<C>[]))
+        this.#feed()
+      }
+      this.#lastFailure = end
+      if (EGpuError.is(end, EGpuErrorCode.MalformedData) || EGpuError.is(end, EGpuErrorCode.PeerRefused)) {
+        this.#fail(end)
+      }
+      if (EGpuError.is(end, EGpuErrorCode.PermissionDenied)) return
+      await pause(retryMs, signal)
+    }
+  }
+
+  #feed(): void {
+    for (;;) {
+      if (this.#stop.signal.aborted) return
+      const lane = this.#hungriest()
+      const task = lane === undefined ? undefined : this.#next()
+      if (lane === undefined || task === undefined) break
+      lane.request(task)
+    }
+    if (this.#isDrained && this.#open === 0) this.#finish(undefined)
+  }
+
+  #hungriest(): Lane | undefined {
+    let least: Lane | undefined
+    for (const lane of this.#lanes) {
+      if (!lane.isOpen || lane.due.length >= depth) continue
+      if (least === undefined || lane.due.length < least.due.length) least = lane
+    }
+    return least
+  }
+
+  #next(): Task<C> | undefined {
+    const again = this.#returned.shift()
+    if (again !== undefined) return again
+    if (this.#isDrained || (this.#free.length === 0 && this.#slots === 0)) return undefined
+    const next = this.#wanted.next()
+    if (next.done === true) {
+      this.#isDrained = true
+      return undefined
+    }
+    this.#open += 1
+    return { chunk: next.value, buffer: this.#buffer(next.value.byteLength) }
+  }
+
+  /** Buffers go round; one that is too small for a chunk is replaced. */
+  #buffer(byteLength: number): Buffer {
+    const known = this.#free.pop()
+    if (known === undefined) this.#slots -= 1
+    return known !== undefined && known.byteLength >= byteLength ? known : sharedBuffer(byteLength)
+  }
+
+  #received({ name }: BulkLink, task: Task<C>): void {
+    this.#patience?.refresh()
+    this.#perLink.set(name, (this.#perLink.get(name) ?? 0) + task.chunk.byteLength)
+    const work = this.#settle(task).catch((error: unknown) => this.#fail(error))
+    this.#busy.add(work)
+    void work.then(() => this.#busy.delete(work))
+    this.#feed()
+  }
+
+  async #settle(task: Task<C>): Promise<void> {
+    const { chunk, buffer } = task
+    const bytes = buffer.subarray(0, chunk.byteLength)
+    const sha256 = await this.#hashes?.sha256(bytes)
+    if (this.#stop.signal.aborted) return
+    if (sha256 !== undefined && sha256 !== chunk.id) {
+      this.#mismatches += 1
+      // TCP lets a wrong bit through once in a long while; a second one is no accident.
+      if (this.#mismatches > 1) throw malformed(`the sender sends other bytes than it announced (chunk ${chunk.id})`)
+      this.#returned.push(task)
+      this.#feed()
+      return
+    }
+    await this.#sink(chunk, bytes)
+    // A sink that is waited for is no fault of the links.
+    this.#patience?.refresh()
+    this.#chunks += 1
+    this.#bytes += chunk.byteLength
+    this.#open -= 1
+    this.#free.push(buffer)
+    this.#feed()
+  }
+
+  #fail(error: unknown): void {
+    if (this.#stop.signal.aborted) return
+    this.#finish({ error })
+    this.#stop.abort(error)
+  }
+
+  #impatience(): EGpuError {
+    const { links } = this.#source
+    const names = links.map(({ name }) => name).join(', ')
+    const last = this.#lastFailure instanceof Error ? `: ${this.#lastFailure.message}` : ''
+    const message = `nothing came over ${names} for ${this.#options.patienceMs} ms${last}; what came before is kept`
+    return new EGpuError(EGpuErrorCode.PeerLost, message, { cause: this.#lastFailure })
+  }
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    signal.addEventListener(
+      'abort',
+      () => {
+        clearTimeout(timer)
+        resolve()
+      },
+      { once: true },
+    )
+  })
+}

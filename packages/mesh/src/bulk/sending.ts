@@ -1,0 +1,155 @@
+import type { Socket } from 'node:net'
+import type { ChunkSource } from './source.ts'
+import { AnswerKind, head, helloBytes, magic, requestBytes, withReason } from './wire.ts'
+
+export interface SendingOptions {
+  readonly idleMs: number
+  /** How much is handed to the socket in one go. */
+  readonly sliceBytes: number
+  /** What a token stands for; `undefined` when it is unknown or was used. */
+  redeem(token: string): Stock | undefined
+}
+
+export interface Stock {
+  readonly source: ChunkSource
+  readonly sent: { chunks: number; bytes: number }
+}
+
+/** Requests that a receiver may have open; it is not read from while there are as many. */
+const mostRequests = 64
+
+type Answer = { readonly bytes: Uint8Array } | { readonly reason: string }
+
+/** One receiver's connection, from its hello to its end. */
+export class Sending {
+  readonly closed: Promise<void>
+  readonly #socket: Socket
+  readonly #options: SendingOptions
+  readonly #wanted: string[] = []
+  /** Two, so that one is read while the other is sent. */
+  readonly #buffers: Buffer[] = [Buffer.alloc(0), Buffer.alloc(0)]
+  #input: Buffer = Buffer.alloc(0)
+  #stock: Stock | undefined
+  #isServing = false
+
+  constructor(socket: Socket, options: SendingOptions) {
+    this.#socket = socket
+    this.#options = options
+    this.closed = new Promise((resolve) => socket.once('close', () => resolve()))
+    socket.on('data', (bytes: Buffer) => this.#take(bytes))
+  }
+
+  async close(): Promise<void> {
+    this.#socket.destroy()
+    await this.closed
+  }
+
+  #take(bytes: Buffer): void {
+    // Never long: what is read at once, and reading stops while too much is wanted.
+    this.#input = this.#input.byteLength === 0 ? bytes : Buffer.concat([this.#input, bytes])
+    if (this.#stock === undefined && !this.#welcome()) return
+    while (this.#input.byteLength >= requestBytes) {
+      this.#wanted.push(this.#input.toString('hex', 0, requestBytes))
+      this.#input = this.#input.subarray(requestBytes)
+    }
+    if (this.#wanted.length >= mostRequests) this.#socket.pause()
+    if (this.#isServing) return
+    this.#isServing = true
+    this.#serve().catch(() => this.#socket.destroy())
+  }
+
+  #welcome(): boolean {
+    if (this.#input.byteLength < helloBytes) return false
+    if (!this.#input.subarray(0, magic.byteLength).equals(magic)) {
+      this.#refuse('this is the bulk port of a mesh, and that was no hello of a protocol version known here')
+      return false
+    }
+    this.#stock = this.#options.redeem(this.#input.toString('hex', magic.byteLength, helloBytes))
+    if (this.#stock === undefined) {
+      this.#refuse('the token is unknown or was used already: each is good for one connection')
+      return false
+    }
+    this.#input = this.#input.subarray(helloBytes)
+    this.#socket.setTimeout(this.#options.idleMs, () => this.#socket.destroy())
+    this.#socket.write(head(AnswerKind.Welcome, 0))
+    return true
+  }
+
+  #refuse(reason: string): void {
+    this.#socket.removeAllListeners('data')
+    this.#socket.resume()
+    this.#socket.end(withReason(AnswerKind.Refused, reason))
+    // Whoever keeps its end open is not waited for.
+    setTimeout(() => this.#socket.destroy(), refusalMs).unref()
+  }
+
+  async #serve(): Promise<void> {
+    let turn = 0
+    let reading = this.#readNext(turn)
+    while (reading !== undefined) {
+      const answer = await reading
+      turn += 1
+      reading = this.#readNext(turn)
+      if (this.#wanted.length < mostRequests / 2) this.#socket.resume()
+      await this.#send(answer)
+      reading ??= this.#readNext(turn)
+    }
+    this.#isServing = false
+  }
+
+  #readNext(turn: number): Promise<Answer> | undefined {
+    const id = this.#wanted.shift()
+    return id === undefined ? undefined : this.#read(id, turn % 2)
+  }
+
+  async #read(id: string, side: number): Promise<Answer> {
+    const { source } = this.#stock as Stock
+    const byteLength = source.lengthOf(id)
+    if (byteLength === undefined) return { reason: `chunk ${id} is no part of this offer` }
+    const known = this.#buffers[side] as Buffer
+    const buffer = known.byteLength < byteLength ? Buffer.allocUnsafeSlow(byteLength) : known
+    this.#buffers[side] = buffer
+    const bytes = buffer.subarray(0, byteLength)
+    try {
+      await source.read(id, bytes)
+      return { bytes }
+    } catch (error) {
+      return { reason: `chunk ${id} cannot be read: ${error instanceof Error ? error.message : String(error)}` }
+    }
+  }
+
+  async #send(answer: Answer): Promise<void> {
+    if ('reason' in answer) {
+      await this.#write(withReason(AnswerKind.NoChunk, answer.reason))
+      return
+    }
+    const { bytes } = answer
+    const { sent } = this.#stock as Stock
+    const deadline = setTimeout(() => this.#socket.destroy(), this.#options.idleMs)
+    try {
+      sent.chunks += 1
+      this.#socket.write(head(AnswerKind.Chunk, bytes.byteLength))
+      const step = Math.min(this.#options.sliceBytes, bytes.byteLength)
+      for (let at = 0; at < bytes.byteLength; at += step) {
+        const slice = bytes.subarray(at, at + step)
+        await this.#write(slice)
+        sent.bytes += slice.byteLength
+      }
+    } finally {
+      clearTimeout(deadline)
+    }
+  }
+
+  /** Resolves once the kernel has taken the bytes, so that they may change. */
+  #write(bytes: Uint8Array): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (this.#socket.destroyed) {
+        reject(new Error('the connection is over'))
+        return
+      }
+      this.#socket.write(bytes, (error) => (error ? reject(error) : resolve()))
+    })
+  }
+}
+
+const refusalMs = 1_000

@@ -6,14 +6,14 @@ import * as THREE from 'three/webgpu'
 import { Fn, float, instancedArray, instanceIndex, sin, vec3 } from 'three/tsl'
 import { protectDevice, protectionOf } from '@egpu/driver-wgpu'
 
-const size = 128
-const frames = 24
-const count = 512
+const size = 96
+const frames = 8
+const count = 256
 
 async function makeDevice(kind, events) {
   if (kind === 'protected') {
     return protectDevice({
-      checkpoint: { intervalMs: 200 },
+      checkpoint: { intervalMs: 100 },
       backoffMs: [0, 100],
       onEvent: (event) => events.push({ ...event, error: event.error?.message }),
     })
@@ -27,11 +27,11 @@ async function digest(bytes) {
   return [...hash].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-globalThis.runScene = async (kind, crashAt) => {
+globalThis.runScene = async (kind, antialias, crashAt) => {
   const events = []
   const device = await makeDevice(kind, events)
   const canvas = document.querySelector('canvas')
-  const renderer = new THREE.WebGPURenderer({ canvas, device, antialias: false })
+  const renderer = new THREE.WebGPURenderer({ canvas, device, antialias })
   await renderer.init()
   renderer.setSize(size, size, false)
   const scene = new THREE.Scene()
@@ -54,7 +54,7 @@ globalThis.runScene = async (kind, crashAt) => {
   particles.material.scaleNode = float(0.05)
   particles.count = count
   scene.add(particles)
-  const target = new THREE.RenderTarget(size, size)
+  const target = new THREE.RenderTarget(size, size, { samples: antialias ? 4 : 0 })
 
   const hashes = []
   for (let frame = 0; frame < frames; frame += 1) {
@@ -62,7 +62,7 @@ globalThis.runScene = async (kind, crashAt) => {
     await renderer.computeAsync(move)
     renderer.setRenderTarget(target)
     renderer.render(scene, camera)
-    if (frame % 4 === 3) {
+    if (frame % 2 === 1) {
       const pixels = await renderer.readRenderTargetPixelsAsync(target, 0, 0, size, size)
       hashes.push(await digest(pixels))
     }
@@ -74,5 +74,6 @@ globalThis.runScene = async (kind, crashAt) => {
   const moved = await renderer.getArrayBufferAsync(positions.value)
   hashes.push(await digest(moved))
   const stats = kind === 'protected' ? { ...protectionOf(device).stats } : undefined
+  device.destroy()
   return { hashes, events, stats }
 }

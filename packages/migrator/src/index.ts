@@ -1,9 +1,21 @@
+export { Changes } from './checkpoint/changes.ts'
+export type { FreezeMark } from './checkpoint/changes.ts'
 export { CheckpointManager } from './checkpoint/checkpoint-manager.ts'
-export type { CheckpointManagerOptions, SaveOptions, StoredState } from './checkpoint/checkpoint-manager.ts'
+export type {
+  CheckpointManagerOptions,
+  DrainProgress,
+  SaveOptions,
+  StoredState,
+} from './checkpoint/checkpoint-manager.ts'
 export { memoryStore } from './checkpoint/memory-store.ts'
 export { exportCheckpoint, importCheckpoint } from './checkpoint/one-file.ts'
+export { Pace } from './checkpoint/pace.ts'
+export type { PaceOptions } from './checkpoint/pace.ts'
+export { rescuePlan } from './checkpoint/rescue.ts'
+export type { RescueCandidate, RescueLimits } from './checkpoint/rescue.ts'
 export type { Retention } from './checkpoint/retention.ts'
 export type {
+  Carry,
   CheckpointDraft,
   CheckpointRecord,
   CheckpointStore,

@@ -188,9 +188,9 @@ describe('a damaged checkpoint', () => {
     await twoGenerations()
     const [, manifest = ''] = await files('.manifest')
     const path = join(home(), manifest)
-    await writeFile(path, (await readFile(path, 'latin1')).replace('egpu-checkpoint 1 ', 'egpu-checkpoint 2 '))
+    await writeFile(path, (await readFile(path, 'latin1')).replace('egpu-checkpoint 2 ', 'egpu-checkpoint 3 '))
     const packs = await files('.pack')
-    expect(await newest()).toMatchObject({ message: expect.stringContaining('format version 2') })
+    expect(await newest()).toMatchObject({ message: expect.stringContaining('format version 3') })
     expect(await files('.pack')).toEqual(packs)
     const store = storeIn()
     const token = await store.acquire('job')
@@ -209,7 +209,7 @@ describe('a damaged checkpoint', () => {
     const sealed = async (change: (copy: typeof body) => unknown): Promise<void> => {
       const copy = structuredClone(body)
       const text = JSON.stringify(change(copy) ?? copy)
-      await writeFile(path, `egpu-checkpoint 1 ${createHash('sha256').update(text).digest('hex')}\n${text}`)
+      await writeFile(path, `egpu-checkpoint 2 ${createHash('sha256').update(text).digest('hex')}\n${text}`)
     }
     const tricks: ((copy: typeof body) => unknown)[] = [
       (copy) => void (copy.packs[0] = '../../../../etc/passwd'),

@@ -1,7 +1,9 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { AbortOptions, Clock, SavedState } from '@egpu/core'
+import type { AbortOptions, Clock, FrozenState, ReadOptions, SavedState, StatePart, StateRange } from '@egpu/core'
 import { withDeadline } from '../deadline.ts'
 import { messageOf } from '../failure.ts'
+import { drainPlan } from './drain-plan.ts'
+import type { Pace } from './pace.ts'
 import { expired, leastGenerations } from './retention.ts'
 import type { Retention } from './retention.ts'
 import type { CheckpointRecord, CheckpointStore, CheckpointWriter, DamagedCheckpoint } from './store.ts'
@@ -13,6 +15,22 @@ export interface SaveOptions extends AbortOptions {
   readonly stallMs?: number | undefined
   /** Called between the last byte and the commit; throwing discards the checkpoint. */
   readonly beforeCommit?: (() => void) | undefined
+  /**
+   * From `Changes`: only what may differ from this generation is drained, the rest is taken over from it. Of use where
+   * the state has `readRange` and the store can take over; otherwise everything is drained.
+   */
+  readonly since?: { readonly base: number; readonly changed: readonly StateRange[] } | undefined
+  /** How fast bytes may be drained. Default: as fast as they come. */
+  readonly pace?: Pace | undefined
+  /** Hears of bytes that were drained, of those that need not be, and so of how far it is. */
+  readonly onProgress?: ((progress: DrainProgress) => void) | undefined
+}
+
+export interface DrainProgress {
+  /** Read from the device. */
+  readonly drainedBytes: number
+  /** Taken over from the base. */
+  readonly carriedBytes: number
 }
 
 /** A checkpoint to restore from. */
@@ -70,8 +88,10 @@ export class CheckpointManager implements AsyncDisposable {
     let writer: CheckpointWriter | undefined
     let record: CheckpointRecord
     try {
-      writer = await this.store.begin({ workloadId, token: options.token, progress, parts }, { signal })
-      for (const { name } of parts) await this.#drain(state, name, writer, options)
+      const base = options.since?.base
+      writer = await this.store.begin({ workloadId, token: options.token, progress, parts, base }, { signal })
+      const drain: Drain = { state, writer, options, drainedBytes: 0, carriedBytes: 0 }
+      for (const part of parts) await this.#drainPart(part, drain)
       signal?.throwIfAborted()
       options.beforeCommit?.()
       record = await writer.commit()
@@ -125,21 +145,56 @@ export class CheckpointManager implements AsyncDisposable {
     return this.close()
   }
 
-  async #drain(state: SavedState, part: string, writer: CheckpointWriter, options: SaveOptions): Promise<void> {
+  async #drainPart(part: StatePart, drain: Drain): Promise<void> {
+    const { state, writer, options } = drain
+    const { carry } = writer
+    const readRange = (state as FrozenState).readRange?.bind(state)
+    if (carry === undefined || readRange === undefined || options.since === undefined) {
+      await this.#drain(part.name, (signal) => state.read(part.name, { signal, transient: true }), drain)
+      return
+    }
+    for (const { byteOffset, byteLength, changed } of drainPlan(part, options.since.changed, carry.unitBytes)) {
+      const end = byteOffset + byteLength
+      for (let at = byteOffset; at < end;) {
+        const carried = changed ? 0 : await carry.take(part.name, end - at)
+        at += carried
+        this.#tell(drain, 0, carried)
+        if (at === end) break
+        // What the base does not give has to come from the device after all, a unit at a time.
+        const length = changed ? end - at : Math.min(carry.unitBytes, end - at)
+        const range: StateRange = { part: part.name, byteOffset: at, byteLength: length }
+        await this.#drain(part.name, (signal) => readRange(range, { signal }), drain)
+        at += length
+      }
+    }
+  }
+
+  async #drain(part: string, read: (signal: AbortSignal) => AsyncIterable<Uint8Array>, drain: Drain): Promise<void> {
+    const { writer, options } = drain
+    const { signal, pace } = options
     const inner = new AbortController()
-    const abort = (): void => inner.abort(options.signal?.reason)
-    options.signal?.addEventListener('abort', abort, { once: true })
-    const chunks = state.read(part, { signal: inner.signal })[Symbol.asyncIterator]()
+    const abort = (): void => inner.abort(signal?.reason)
+    signal?.addEventListener('abort', abort, { once: true })
+    const chunks = read(inner.signal)[Symbol.asyncIterator]()
+    const startedAt = this.#clock.now()
+    let seen = 0
     try {
       for (;;) {
         const next = await withDeadline(() => chunks.next(), {
           clock: this.#clock,
           ms: options.stallMs ?? Infinity,
-          signal: options.signal,
+          signal,
           what: `the next bytes of part '${part}'`,
         })
-        if (next.done === true) return
-        await writer.append(part, next.value, { signal: options.signal })
+        if (next.done === true) {
+          pace?.observe(seen, this.#clock.now() - startedAt)
+          return
+        }
+        const { byteLength } = next.value
+        seen += byteLength
+        await writer.append(part, next.value, { signal })
+        this.#tell(drain, byteLength, 0)
+        await pace?.take(byteLength, { signal })
       }
     } catch (error) {
       inner.abort(error)
@@ -147,8 +202,15 @@ export class CheckpointManager implements AsyncDisposable {
       chunks.return?.().catch(() => undefined)
       throw error
     } finally {
-      options.signal?.removeEventListener('abort', abort)
+      signal?.removeEventListener('abort', abort)
     }
+  }
+
+  #tell(drain: Drain, drained: number, carried: number): void {
+    drain.drainedBytes += drained
+    drain.carriedBytes += carried
+    const { drainedBytes, carriedBytes } = drain
+    if (drained + carried > 0) drain.options.onProgress?.({ drainedBytes, carriedBytes })
   }
 
   /** Older generations than we keep go. Failing to remove one does not make the new one any less saved. */
@@ -161,6 +223,15 @@ export class CheckpointManager implements AsyncDisposable {
       // The next save tries again.
     }
   }
+}
+
+/** One save under way. */
+interface Drain {
+  readonly state: SavedState
+  readonly writer: CheckpointWriter
+  readonly options: SaveOptions
+  drainedBytes: number
+  carriedBytes: number
 }
 
 function asSaveFailure(workloadId: string, error: unknown, signal: AbortSignal | undefined): unknown {
@@ -193,7 +264,7 @@ class WatchedState implements StoredState {
     this.#state = state
   }
 
-  async *read(part: string, options?: AbortOptions): AsyncIterable<Uint8Array> {
+  async *read(part: string, options?: ReadOptions): AsyncIterable<Uint8Array> {
     try {
       yield* this.#state.read(part, options)
     } catch (error) {

@@ -1,11 +1,12 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { SavedState } from '@egpu/core'
+import { pageBytes, Pages } from './pages.ts'
 import { PartTally } from './part-tally.ts'
 import type { CheckpointDraft, CheckpointRecord, CheckpointStore, CheckpointWriter } from './store.ts'
 
 interface Kept {
   readonly record: CheckpointRecord
-  readonly chunks: ReadonlyMap<string, readonly Uint8Array[]>
+  readonly parts: ReadonlyMap<string, Pages>
 }
 
 interface Shelf {
@@ -70,17 +71,37 @@ function write(shelf: Shelf, draft: CheckpointDraft): CheckpointWriter {
   }
   refuseStale()
   const tally = new PartTally(draft.parts)
-  let chunks: Map<string, Uint8Array[]> | undefined = new Map(draft.parts.map(({ name }) => [name, []]))
+  let parts: Map<string, Pages> | undefined = new Map(
+    tally.parts.map(({ name, byteLength }) => [name, new Pages(byteLength)]),
+  )
+  const base = shelf.kept.find(({ record }) => record.generation === draft.base)?.parts
   return {
     async append(part, bytes) {
       tally.add(part, bytes.byteLength)
-      chunks?.get(part)?.push(bytes.slice())
+      parts?.get(part)?.append(bytes)
     },
+    carry:
+      base === undefined
+        ? undefined
+        : {
+            unitBytes: pageBytes,
+            async take(part, byteLength) {
+              const from = base.get(part)
+              const into = parts?.get(part)
+              if (from === undefined || into === undefined) return 0
+              for (let taken = 0; ;) {
+                const more = taken < byteLength ? into.share(from, byteLength - taken) : 0
+                if (more === 0) return taken
+                tally.add(part, more)
+                taken += more
+              }
+            },
+          },
     async commit({ signal } = {}) {
       signal?.throwIfAborted()
       refuseStale()
       tally.finish()
-      if (chunks === undefined) throw new EGpuError(EGpuErrorCode.CheckpointFailed, 'this checkpoint was discarded')
+      if (parts === undefined) throw new EGpuError(EGpuErrorCode.CheckpointFailed, 'this checkpoint was discarded')
       shelf.generation += 1
       const record: CheckpointRecord = {
         workloadId: draft.workloadId,
@@ -90,27 +111,27 @@ function write(shelf: Shelf, draft: CheckpointDraft): CheckpointWriter {
         byteLength: draft.parts.reduce((sum, { byteLength }) => sum + byteLength, 0),
         savedAtMs: Date.now(),
       }
-      shelf.kept = [{ record, chunks }, ...shelf.kept]
-      chunks = undefined
+      shelf.kept = [{ record, parts }, ...shelf.kept]
+      parts = undefined
       return record
     },
     async discard() {
-      chunks = undefined
+      parts = undefined
     },
   }
 }
 
-function savedState({ record, chunks }: Kept): SavedState {
+function savedState({ record, parts }: Kept): SavedState {
   return {
     progress: record.progress,
     parts: record.parts,
     async *read(part, { signal } = {}) {
-      const found = chunks.get(part)
+      const found = parts.get(part)
       if (found === undefined)
         throw new EGpuError(EGpuErrorCode.CheckpointNotFound, `the checkpoint has no part '${part}'`)
-      for (const chunk of found) {
+      for (const page of found.pages) {
         signal?.throwIfAborted()
-        yield chunk
+        yield page
       }
     },
   }

@@ -34,6 +34,12 @@ export class PartTally {
     }
   }
 
+  /** How much of a part has come so far. */
+  seenOf(part: string): number {
+    const expected = this.parts[this.#index]
+    return expected?.name === part ? this.#seen : 0
+  }
+
   /** Throws unless everything declared has come. */
   finish(): void {
     this.#skipFinished(undefined)

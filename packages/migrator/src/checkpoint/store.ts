@@ -28,12 +28,27 @@ export interface CheckpointDraft {
   readonly token: number
   readonly progress: number
   readonly parts: readonly StatePart[]
+  /** Generation that most of the bytes may be taken over from; of no effect where it is gone. */
+  readonly base?: number | undefined
+}
+
+/** Takes bytes over from an earlier checkpoint. */
+export interface Carry {
+  /** What can be taken over is counted in these, from the beginning of each part. */
+  readonly unitBytes: number
+  /**
+   * The next `byteLength` bytes of the part are those that the base has at this place: whole units, or all up to the end
+   * of the part. Resolves with how many were taken over; those after them, if any, have to be appended.
+   */
+  take(part: string, byteLength: number): Promise<number>
 }
 
 /** A checkpoint being written. Nothing of it can be seen before `commit` resolves, and nothing is left if it is dropped. */
 export interface CheckpointWriter {
   /** Bytes of one part, in order, part by part. The caller may reuse `bytes` once it resolves. */
   append(part: string, bytes: Uint8Array, options?: AbortOptions): Promise<void>
+  /** There where the draft named a base that can be used. */
+  readonly carry?: Carry | undefined
   /**
    * Publishes durably, all or nothing. Rejects with `EGPU_STALE_EPOCH` when a newer token was acquired since, and with
    * `EGPU_CHECKPOINT_FAILED` when the bytes do not add up to the declared parts or could not be made durable.

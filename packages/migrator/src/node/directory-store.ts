@@ -10,6 +10,12 @@ import { WorkloadDirectory } from './workload-directory.ts'
 export interface DirectoryStoreOptions {
   /** Bytes per chunk, the unit that is compared, shared between checkpoints and checked. Default 1 MiB. */
   readonly chunkBytes?: number | undefined
+  /**
+   * Compresses chunks with zstd at this level, from 1 (fast) to 19 (small), where that makes them smaller. By default
+   * nothing is compressed: it is worth it only where the disk is slower than zstd. Needs Node 22.15 or the package
+   * `@hpcc-js/wasm-zstd`; so does reading what was compressed.
+   */
+  readonly zstdLevel?: number | undefined
   /** The file system; Node's by default. */
   readonly fs?: StoreFs | undefined
 }
@@ -25,17 +31,21 @@ export interface DirectoryStore extends CheckpointStore {
 /**
  * A store in a directory of its own, which is made when it is first used and belongs to one store at a time. Its first
  * call rejects with `EGPU_CHECKPOINT_FAILED` and who has it while another process does. Throws a `TypeError` for a chunk
- * size that is not a whole number of bytes up to 64 MiB.
+ * size that is not a whole number of bytes up to 64 MiB, or a level that zstd does not have.
  */
 export function directoryStore(directory: string, options: DirectoryStoreOptions = {}): DirectoryStore {
-  const { chunkBytes = 2 ** 20, fs = nodeFs } = options
+  const { chunkBytes = 2 ** 20, zstdLevel, fs = nodeFs } = options
   if (!Number.isSafeInteger(chunkBytes) || chunkBytes < 1 || chunkBytes > mostChunkBytes) {
     throw new TypeError(`chunkBytes must be a whole number from 1 to ${mostChunkBytes}, not ${chunkBytes}`)
+  }
+  if (zstdLevel !== undefined && !(Number.isSafeInteger(zstdLevel) && zstdLevel >= 1 && zstdLevel <= mostZstdLevel)) {
+    throw new TypeError(`zstdLevel must be a whole number from 1 to ${mostZstdLevel}, not ${zstdLevel}`)
   }
   // Named now: a later change of the working directory is not meant to move the store.
   const root = options.fs === undefined ? resolve(directory).replaceAll('\\', '/') : directory
   const home = `${root}/workloads`
   const shelves = new Map<string, WorkloadDirectory>()
+  const buffers: Uint8Array<SharedArrayBuffer>[] = []
   let opening: Promise<StoreLock> | undefined
   let isClosed = false
 
@@ -65,7 +75,7 @@ export function directoryStore(directory: string, options: DirectoryStoreOptions
     if (found !== undefined && found.kind !== 'directory') {
       throw new EGpuError(EGpuErrorCode.CheckpointCorrupt, `${path} is no directory but a link or a file; remove it`)
     }
-    const shelf = new WorkloadDirectory({ fs, path, workloadId, lock, chunkBytes })
+    const shelf = new WorkloadDirectory({ fs, path, workloadId, lock, chunkBytes, zstdLevel, buffers })
     shelves.set(workloadId, shelf)
     await shelf.sweep()
     return shelf
@@ -96,12 +106,15 @@ export function directoryStore(directory: string, options: DirectoryStoreOptions
     remove: async (workloadId, generation) => (await shelfOf(workloadId)).remove(generation),
     async verify(workloadId, generation) {
       const state = await (await shelfOf(workloadId)).open(generation, { thorough: true })
-      for (const { name } of state.parts) for await (const _ of state.read(name));
+      for (const { name } of state.parts) for await (const _ of state.read(name, { transient: true }));
     },
     close,
     [Symbol.asyncDispose]: close,
   }
 }
+
+/** Higher ones need more memory than the state itself may have. */
+const mostZstdLevel = 19
 
 /** Longer names are refused by most file systems. */
 const mostNameBytes = 240

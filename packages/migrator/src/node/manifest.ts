@@ -1,18 +1,22 @@
-import { createHash } from 'node:crypto'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { StatePart } from '@egpu/core'
+import { seal, unseal } from './sealed.ts'
 
-/** The only version there is so far. A reader for each earlier one stays in `readers` for good. */
-export const formatVersion = 1
+/** Written from now on; 1 had no compressed chunks. A reader for each earlier one stays in `readers` for good. */
+const formatVersion = 2
 
 /** Where the bytes of one chunk are, and what they must be. */
 export interface ChunkRef {
   /** Name of the pack file. */
   readonly pack: string
   readonly offset: number
+  /** Of the content. */
   readonly byteLength: number
+  /** What the pack holds of it: `byteLength` bytes as they are, or fewer as one zstd frame. */
+  readonly storedBytes: number
+  /** Of what the pack holds. */
   readonly crc32: number
-  /** Hex. What makes two chunks the same. */
+  /** Of the content, hex. What makes two chunks the same. */
   readonly sha256: string
 }
 
@@ -38,50 +42,52 @@ export const mostChunkBytes: number = 2 ** 26
 
 const magic = 'egpu-checkpoint'
 
-/** Two lines: what it is and the SHA-256 of the rest, then the rest as JSON. */
 export function encodeManifest(manifest: Manifest): Uint8Array {
   const { parts, ...head } = manifest
   const packs = [...new Set(parts.flatMap(({ chunks }) => chunks.map(({ pack }) => pack)))]
-  const body = Buffer.from(
-    JSON.stringify({
-      ...head,
-      packs,
-      parts: parts.map(({ name, byteLength, chunks }) => ({
-        name,
-        byteLength,
-        chunks: chunks.map((c) => [packs.indexOf(c.pack), c.offset, c.byteLength, c.crc32, c.sha256]),
-      })),
-    }),
-  )
-  return Buffer.concat([Buffer.from(`${magic} ${formatVersion} ${sha256(body)}\n`), body])
+  const places = new Map(packs.map((name, place) => [name, place]))
+  return seal(magic, formatVersion, {
+    ...head,
+    packs,
+    parts: parts.map(({ name, byteLength, chunks }) => ({
+      name,
+      byteLength,
+      chunks: chunks.map((chunk) => encodeChunk(chunk, places.get(chunk.pack))),
+    })),
+  })
+}
+
+/** The last value is there only for a compressed chunk. */
+function encodeChunk(chunk: ChunkRef, pack: number | undefined): readonly unknown[] {
+  const { offset, byteLength, storedBytes, crc32, sha256 } = chunk
+  const plain = [pack, offset, byteLength, crc32, sha256]
+  return storedBytes === byteLength ? plain : [...plain, storedBytes]
 }
 
 /** Throws `EGPU_CHECKPOINT_CORRUPT` with what is wrong for anything but a whole manifest of this workload. */
 export function decodeManifest(bytes: Uint8Array, expected: { readonly generation: number }): Manifest {
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const lineEnd = text.indexOf('\n')
-  const [kind, version, root, ...rest] = text.subarray(0, Math.max(0, lineEnd)).toString('latin1').split(' ')
-  if (kind !== magic || version === undefined || root === undefined || rest.length > 0) {
-    throw corrupt('it does not begin as a manifest does')
-  }
+  const { version, body } = unseal(magic, bytes, corrupt)
   const read = readers[version]
   if (read === undefined) {
     const known = Object.keys(readers).join(', ')
     throw corrupt(`it has format version ${version}, this package reads ${known}; update @egpu/migrator to use it`)
   }
-  const body = text.subarray(lineEnd + 1)
-  if (sha256(body) !== root) throw corrupt('its SHA-256 does not match its content')
-  const manifest = read(JSON.parse(body.toString('utf8')))
+  const manifest = read(body())
   if (manifest.generation !== expected.generation) {
     throw corrupt(`it says that it is generation ${manifest.generation}, and was found as ${expected.generation}`)
   }
   return manifest
 }
 
-const readers: Readonly<Record<string, (body: unknown) => Manifest>> = { '1': readVersion1 }
+const readers: Readonly<Record<string, (body: unknown) => Manifest>> = {
+  '1': (body) => readManifest(body, readPlainChunk),
+  '2': (body) => readManifest(body, readChunk),
+}
+
+type ReadChunk = (value: unknown, packs: readonly string[]) => ChunkRef
 
 /** The SHA-256 says that this is what was written, not that whoever wrote it meant well: every value is checked. */
-function readVersion1(body: unknown): Manifest {
+function readManifest(body: unknown, readOne: ReadChunk): Manifest {
   const root = record(body, 'the manifest')
   const packs = list(root['packs'], 'packs').map((name) => {
     if (typeof name === 'string' && isPackName(name)) return name
@@ -94,7 +100,7 @@ function readVersion1(body: unknown): Manifest {
     if (names.has(name)) throw corrupt(`it has two parts '${name}'`)
     names.add(name)
     const byteLength = count(part['byteLength'], `the length of part '${name}'`)
-    const chunks = list(part['chunks'], 'chunks').map((chunk) => readChunk(chunk, packs))
+    const chunks = list(part['chunks'], 'chunks').map((chunk) => readOne(chunk, packs))
     const sum = chunks.reduce((total, chunk) => total + chunk.byteLength, 0)
     if (sum !== byteLength) throw corrupt(`the chunks of part '${name}' hold ${sum} bytes, not its ${byteLength}`)
     return { name, byteLength, chunks }
@@ -112,6 +118,16 @@ function readVersion1(body: unknown): Manifest {
 }
 
 function readChunk(value: unknown, packs: readonly string[]): ChunkRef {
+  const plain = readPlainChunk(value, packs)
+  const storedBytes = list(value, 'a chunk')[5]
+  if (storedBytes === undefined) return plain
+  const stored = count(storedBytes, 'the stored length of a chunk')
+  if (stored === 0 || stored >= plain.byteLength)
+    throw corrupt(`a chunk of ${plain.byteLength} bytes has ${stored} stored`)
+  return { ...plain, storedBytes: stored }
+}
+
+function readPlainChunk(value: unknown, packs: readonly string[]): ChunkRef {
   const [packIndex, offset, byteLength, crc32, sha] = list(value, 'a chunk')
   const pack = packs[count(packIndex, 'the pack of a chunk')]
   const length = count(byteLength, 'the length of a chunk')
@@ -122,6 +138,7 @@ function readChunk(value: unknown, packs: readonly string[]): ChunkRef {
     pack,
     offset: count(offset, 'the place of a chunk'),
     byteLength: length,
+    storedBytes: length,
     crc32: count(crc32, 'a CRC-32'),
     sha256: sha,
   }
@@ -130,10 +147,6 @@ function readChunk(value: unknown, packs: readonly string[]): ChunkRef {
 /** Random and flat, so that no name from a manifest can lead out of the directory. */
 export function isPackName(name: string): boolean {
   return /^[\da-f]{32}\.pack$/.test(name)
-}
-
-function sha256(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex')
 }
 
 function record(value: unknown, what: string): Record<string, unknown> {

@@ -9,6 +9,8 @@ export interface StoreFile {
   write(bytes: Uint8Array, position: number): Promise<void>
   /** Resolves once everything written is on the disk. */
   sync(): Promise<void>
+  /** Optional: as `sync`, for the bytes alone. Called in between, so that the disk works while more is on its way. */
+  flush?(): Promise<void>
   size(): Promise<number>
   close(): Promise<void>
 }
@@ -63,6 +65,7 @@ export const nodeFs: StoreFs = {
         }
       },
       sync: () => handle.sync(),
+      flush: () => handle.datasync(),
       size: async () => (await handle.stat()).size,
       close: () => handle.close(),
     }

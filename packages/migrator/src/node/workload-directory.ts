@@ -1,14 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { AbortOptions, SavedState } from '@egpu/core'
+import type { ReadOptions, SavedState } from '@egpu/core'
+import { carryOver } from './chunks/carry.ts'
+import { ChunkWriter } from './chunks/chunk-writer.ts'
+import { assertComplete, isIntact, readPart } from './chunks/pack-reader.ts'
+import { PackSink } from './chunks/pack-sink.ts'
 import { PartTally } from '../checkpoint/part-tally.ts'
 import type { CheckpointDraft, CheckpointRecord, CheckpointWriter, DamagedCheckpoint } from '../checkpoint/store.ts'
 import { messageOf } from '../failure.ts'
 import { decodeManifest, encodeManifest, isPackName, mostManifestBytes } from './manifest.ts'
 import type { ChunkRef, Manifest } from './manifest.ts'
 import { Mutex } from './mutex.ts'
-import { assertComplete, isIntact, readPart } from './pack-reader.ts'
-import { PackWriter } from './pack-writer.ts'
 import { hasCode, readWhole, replaceFile, writeNew } from './store-fs.ts'
 import type { StoreFs } from './store-fs.ts'
 import type { StoreLock } from './store-lock.ts'
@@ -34,6 +36,8 @@ export interface WorkloadDirectoryOptions {
   readonly workloadId: string
   readonly lock: StoreLock
   readonly chunkBytes: number
+  readonly zstdLevel: number | undefined
+  readonly buffers: Uint8Array<SharedArrayBuffer>[]
 }
 
 /**
@@ -45,7 +49,7 @@ export class WorkloadDirectory {
   readonly #manifests = new Map<number, Manifest>()
   readonly #damaged = new Map<number, EGpuError>()
   readonly #mutex = new Mutex()
-  #writing: PackWriter | undefined
+  #writing: PackSink | undefined
 
   constructor(options: WorkloadDirectoryOptions) {
     this.#options = options
@@ -81,24 +85,28 @@ export class WorkloadDirectory {
   async begin(draft: CheckpointDraft): Promise<CheckpointWriter> {
     await this.#assertToken(draft)
     await this.#look()
-    const { fs, path, chunkBytes } = this.#options
-    const packs = new PackWriter(fs, path, chunkBytes, await this.#reusable())
+    const { fs, path, chunkBytes, zstdLevel, buffers } = this.#options
+    const sink = new PackSink(fs, path)
+    const known = await this.#reusable()
+    const chunks = new ChunkWriter({ sink, chunkBytes, known, zstdLevel, buffers })
     const tally = new PartTally(draft.parts)
-    this.#writing = packs
+    const base = draft.base === undefined ? undefined : this.#manifests.get(draft.base)
+    this.#writing = sink
     let isOver = false
     return {
       append: async (part, bytes, { signal } = {}) => {
         signal?.throwIfAborted()
         tally.add(part, bytes.byteLength)
-        await packs.append(part, bytes)
+        await chunks.append(part, bytes)
       },
+      carry: base === undefined ? undefined : carryOver({ base, known, chunkBytes, tally, chunks }),
       commit: async ({ signal } = {}) => {
         if (isOver) throw new EGpuError(EGpuErrorCode.CheckpointFailed, 'this checkpoint is over already')
         signal?.throwIfAborted()
         tally.finish()
         try {
-          const chunks = await packs.finish()
-          const record = await this.#mutex.run(() => this.#publish(draft, chunks))
+          const refs = await chunks.finish()
+          const record = await this.#mutex.run(() => this.#publish(draft, refs))
           isOver = true
           return record
         } catch (error) {
@@ -106,14 +114,14 @@ export class WorkloadDirectory {
           const message = `the checkpoint could not be written to ${path}: ${messageOf(error)}`
           throw new EGpuError(EGpuErrorCode.CheckpointFailed, message, { cause: error })
         } finally {
-          if (isOver && this.#writing === packs) this.#writing = undefined
+          if (isOver && this.#writing === sink) this.#writing = undefined
         }
       },
       discard: async () => {
         if (isOver) return
         isOver = true
-        await packs.discard()
-        if (this.#writing === packs) this.#writing = undefined
+        await chunks.discard()
+        if (this.#writing === sink) this.#writing = undefined
       },
     }
   }
@@ -131,9 +139,9 @@ export class WorkloadDirectory {
     return {
       progress: manifest.progress,
       parts: manifest.parts.map(({ name, byteLength }) => ({ name, byteLength })),
-      read: (name, { signal }: AbortOptions = {}) => {
+      read: (name, { signal, transient }: ReadOptions = {}) => {
         const part = manifest.parts.find((candidate) => candidate.name === name)
-        if (part !== undefined) return readPart(fs, path, part, { signal, ...options })
+        if (part !== undefined) return readPart(fs, path, part, { signal, transient, ...options })
         throw new EGpuError(EGpuErrorCode.CheckpointNotFound, `checkpoint ${generation} has no part '${name}'`)
       },
     }
@@ -262,7 +270,7 @@ export class WorkloadDirectory {
   async #reusable(): Promise<ReadonlyMap<string, ChunkRef>> {
     const newest = this.#manifests.get(this.#newestGeneration())
     const chunks = new Map((newest?.parts ?? []).flatMap((part) => part.chunks.map((chunk) => [chunk.sha256, chunk])))
-    const live = [...chunks.values()].reduce((sum, { byteLength }) => sum + byteLength, 0)
+    const live = [...chunks.values()].reduce((sum, { storedBytes }) => sum + storedBytes, 0)
     const { fs, path } = this.#options
     let held = 0
     let place = 0

@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { ChunkRef, ManifestPart } from './manifest.ts'
-import { hasCode } from './store-fs.ts'
-import type { StoreFile, StoreFs } from './store-fs.ts'
+import type { ReadOptions } from '@egpu/core'
+import type { ChunkRef, ManifestPart } from '../manifest.ts'
+import { hasCode } from '../store-fs.ts'
+import type { StoreFile, StoreFs } from '../store-fs.ts'
+import { contentOf, corrupt } from './content.ts'
 
 /** Neighbouring chunks are read together up to this many bytes: each call costs a trip to the thread pool. */
-const runBytes = 2 ** 22
+const runBytes = 2 ** 21
 
 /** Runs that are read ahead of the one being checked. */
 const readAhead = 2
 
-export interface ReadPartOptions {
-  readonly signal?: AbortSignal | undefined
+export interface ReadPartOptions extends ReadOptions {
   /** Checks the SHA-256 of each chunk too; CRC-32 finds every accident, this finds intent as well. */
   readonly thorough?: boolean | undefined
 }
@@ -22,18 +22,19 @@ export async function* readPart(
   fs: StoreFs,
   directory: string,
   { name, chunks }: ManifestPart,
-  { signal, thorough = false }: ReadPartOptions,
+  { signal, transient = false, thorough = false }: ReadPartOptions,
 ): AsyncGenerator<Uint8Array> {
   const packs = new Map<string, Promise<StoreFile>>()
-  const pending: Promise<Uint8Array>[] = []
-  const read = async (run: Run): Promise<Uint8Array> => {
+  const pending: Promise<Uint8Array<ArrayBuffer>>[] = []
+  const spare: Uint8Array<ArrayBuffer>[] = []
+  const read = async (run: Run): Promise<Uint8Array<ArrayBuffer>> => {
     let opening = packs.get(run.pack)
     if (opening === undefined) packs.set(run.pack, (opening = openPack(fs, directory, run.pack)))
     const file = await opening
-    // Every byte of it is read before any is looked at, so there is no need to clear it.
-    const bytes = Buffer.allocUnsafeSlow(run.byteLength)
-    const count = await file.read(bytes, run.offset)
-    if (count < run.byteLength) throw corrupt(`${run.pack} ends within a chunk of part '${name}'`)
+    const whole = spare.pop() ?? freshMemory(transient ? Math.max(runBytes, run.storedBytes) : run.storedBytes)
+    const bytes = whole.byteLength < run.storedBytes ? freshMemory(run.storedBytes) : whole
+    const count = await file.read(bytes.subarray(0, run.storedBytes), run.offset)
+    if (count < run.storedBytes) throw corrupt(`${run.pack} ends within a chunk of part '${name}'`)
     return bytes
   }
   const runs = runsOf(chunks)
@@ -47,17 +48,18 @@ export async function* readPart(
         next += 1
       }
       signal?.throwIfAborted()
-      const together = await (pending.shift() as Promise<Uint8Array>)
+      const together = await (pending.shift() as Promise<Uint8Array<ArrayBuffer>>)
       for (const chunk of run.chunks) {
         signal?.throwIfAborted()
         const at = chunk.offset - run.offset
-        const bytes = together.subarray(at, at + chunk.byteLength)
-        if (crc32(bytes) !== chunk.crc32) throw corrupt(`a chunk of part '${name}' in ${run.pack} was altered (CRC-32)`)
+        const stored = together.subarray(at, at + chunk.storedBytes)
+        const bytes = await contentOf(chunk, stored, `part '${name}'`)
         if (thorough && createHash('sha256').update(bytes).digest('hex') !== chunk.sha256) {
           throw corrupt(`a chunk of part '${name}' in ${run.pack} was altered (SHA-256)`)
         }
         yield bytes
       }
+      if (transient) spare.push(together)
     }
   } finally {
     await Promise.allSettled(pending)
@@ -65,30 +67,36 @@ export async function* readPart(
   }
 }
 
+/** Every byte of it is read into before any is looked at, so there is no need to clear it. */
+function freshMemory(byteLength: number): Uint8Array<ArrayBuffer> {
+  return Buffer.allocUnsafeSlow(byteLength)
+}
+
 /** Whether a chunk is still what was written. */
-export async function isIntact(file: StoreFile, { offset, byteLength, crc32: expected }: ChunkRef): Promise<boolean> {
-  const bytes = new Uint8Array(byteLength)
-  return (await file.read(bytes, offset)) === byteLength && crc32(bytes) === expected
+export async function isIntact(file: StoreFile, { offset, storedBytes, crc32: expected }: ChunkRef): Promise<boolean> {
+  const bytes = new Uint8Array(storedBytes)
+  return (await file.read(bytes, offset)) === storedBytes && crc32(bytes) === expected
 }
 
 /** Chunks that lie one behind the other in one pack. */
 interface Run {
   readonly pack: string
   readonly offset: number
-  byteLength: number
+  storedBytes: number
   readonly chunks: ChunkRef[]
 }
 
 function runsOf(chunks: readonly ChunkRef[]): readonly Run[] {
   const runs: Run[] = []
   for (const chunk of chunks) {
+    const { pack, offset, storedBytes } = chunk
     const last = runs.at(-1)
-    const isNext = last !== undefined && last.pack === chunk.pack && last.offset + last.byteLength === chunk.offset
-    if (isNext && last.byteLength + chunk.byteLength <= runBytes) {
+    const isNext = last !== undefined && last.pack === pack && last.offset + last.storedBytes === offset
+    if (isNext && last.storedBytes + storedBytes <= runBytes) {
       last.chunks.push(chunk)
-      last.byteLength += chunk.byteLength
+      last.storedBytes += storedBytes
     } else {
-      runs.push({ pack: chunk.pack, offset: chunk.offset, byteLength: chunk.byteLength, chunks: [chunk] })
+      runs.push({ pack, offset, storedBytes, chunks: [chunk] })
     }
   }
   return runs
@@ -97,8 +105,8 @@ function runsOf(chunks: readonly ChunkRef[]): readonly Run[] {
 /** A checkpoint that was copied without all of its files shows here, before anything is restored from it. */
 export async function assertComplete(fs: StoreFs, directory: string, parts: readonly ManifestPart[]): Promise<void> {
   const ends = new Map<string, number>()
-  for (const { pack, offset, byteLength } of parts.flatMap(({ chunks }) => chunks)) {
-    ends.set(pack, Math.max(ends.get(pack) ?? 0, offset + byteLength))
+  for (const { pack, offset, storedBytes } of parts.flatMap(({ chunks }) => chunks)) {
+    ends.set(pack, Math.max(ends.get(pack) ?? 0, offset + storedBytes))
   }
   for (const [pack, end] of ends) {
     const file = await openPack(fs, directory, pack)
@@ -119,8 +127,4 @@ async function openPack(fs: StoreFs, directory: string, pack: string): Promise<S
     if (hasCode(error, 'ELOOP')) throw corrupt(`${pack} is a symbolic link`, error)
     throw error
   }
-}
-
-function corrupt(why: string, cause?: unknown): EGpuError {
-  return new EGpuError(EGpuErrorCode.CheckpointCorrupt, `this checkpoint cannot be used: ${why}`, { cause })
 }

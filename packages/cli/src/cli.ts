@@ -20,6 +20,7 @@ const commands: Readonly<Record<string, readonly [about: string, load: () => Pro
     'hand a GPU to a virtual machine',
     async () => (await import('./commands/passthrough.ts')).registerPassthrough,
   ],
+  dump: ['record this machine, to be mailed', async () => (await import('./commands/dump.ts')).registerDump],
   dashboard: ['a live page', async () => (await import('./commands/dashboard.ts')).registerDashboard],
   demo: ['pull a cable in the middle of work', async () => (await import('./commands/demo.ts')).registerDemo],
 }

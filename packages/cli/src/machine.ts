@@ -6,7 +6,7 @@ import type { EGpuDriver } from '@egpu/core/driver'
 export interface MachineOptions {
   /** A recorded Linux machine instead of this one. */
   readonly sysfsRoot?: string | undefined
-  /** A dump of a Mac's registry (`ioreg -a -l`) instead of this machine. */
+  /** What `egpu dump` wrote, or a dump of a Mac's registry (`ioreg -a -l`), instead of this machine. */
   readonly from?: string | undefined
 }
 
@@ -25,9 +25,10 @@ export function machineFacts({ sysfsRoot, from }: MachineOptions): MachineFacts 
  * a sleeping GPU. Only what this machine, or the recording, needs is loaded.
  */
 export async function observingDrivers({ sysfsRoot, from }: MachineOptions): Promise<EGpuDriver[]> {
-  if (from !== undefined || (sysfsRoot === undefined && process.platform === 'darwin')) {
-    const { macosDriver, plistSource } = await import('@egpu/driver-macos')
-    return [from === undefined ? macosDriver() : macosDriver({ source: plistSource(readFileSync(from)) })]
+  if (from !== undefined) return [await recordedDriver(from)]
+  if (sysfsRoot === undefined && process.platform === 'darwin') {
+    const { macosDriver } = await import('@egpu/driver-macos')
+    return [macosDriver()]
   }
   const { linuxDriver } = await import('@egpu/driver-linux')
   return [sysfsRoot === undefined ? linuxDriver() : linuxDriver({ sysfsRoot })]
@@ -35,4 +36,23 @@ export async function observingDrivers({ sysfsRoot, from }: MachineOptions): Pro
 
 export async function openMachine(options: MachineOptions): Promise<EGpuManager> {
   return EGpuManager.create({ drivers: await observingDrivers(options) })
+}
+
+/** Property lists are XML or binary; a recording of a Linux machine is JSON. */
+async function recordedDriver(file: string): Promise<EGpuDriver> {
+  const bytes = readFileSync(file)
+  if (!/^\s*\{/.test(bytes.subarray(0, 100).toString('latin1'))) {
+    const { macosDriver, plistSource } = await import('@egpu/driver-macos')
+    return macosDriver({ source: plistSource(bytes) })
+  }
+  const { checkRecording, linuxDriver } = await import('@egpu/driver-linux')
+  let recording: unknown
+  try {
+    recording = JSON.parse(bytes.toString('utf8'))
+  } catch (error) {
+    throw new Error(`${file} is not whole: ${(error as Error).message}; record it again with egpu dump`, {
+      cause: error,
+    })
+  }
+  return linuxDriver({ recording: checkRecording(recording) })
 }

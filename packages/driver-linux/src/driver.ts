@@ -1,6 +1,7 @@
 import { abandonable, EGpuError, EGpuErrorCode, systemClock } from '@egpu/core'
 import type { AbortOptions, Clock } from '@egpu/core'
 import type { DriverEvent, DriverSnapshot, EGpuDriver, EventQueue, ProbeResult } from '@egpu/core/driver'
+import { Arrivals } from './enclosure/arrivals.ts'
 import { JoinMemory } from './enclosure/memory.ts'
 import { linuxHealth } from './health/index.ts'
 import { snapshotOf } from './observe.ts'
@@ -15,7 +16,11 @@ import { pciNames } from './pci-names.ts'
 import type { PciNames } from './pci-names.ts'
 import { openSysfs } from './sysfs/sysfs.ts'
 import { readTopology } from './topology/read-topology.ts'
-import { UsbFallbacks } from './usb/index.ts'
+import { checkRecording } from './recording/check.ts'
+import { recordedTree, type MachineRecording } from './recording/recording.ts'
+import type { Topology } from './topology/types.ts'
+import { usbFindings } from './usb/findings.ts'
+import { boxesOf, UsbFallbacks } from './usb/index.ts'
 import { listUsb } from './usb/list-usb.ts'
 import type { ListUsb } from './usb/list-usb.ts'
 import type { VerdictOverride } from './verdict/override.ts'
@@ -27,6 +32,8 @@ import type { EventSourceStatus } from './watch/watch.ts'
 export interface LinuxDriverOptions {
   /** `/sys`, or a directory recorded from another machine. */
   readonly sysfsRoot?: string | undefined
+  /** A machine that `recordMachine` recorded, instead of this one. Nothing of it can be changed. */
+  readonly recording?: MachineRecording | undefined
   /** `/proc`. With another `sysfsRoot` there is none unless given: two machines must not be mixed. */
   readonly procRoot?: string | undefined
   /**
@@ -59,18 +66,28 @@ export interface LinuxDriver extends EGpuDriver {
 
 /** The Linux driver: every GPU, box and Thunderbolt router of a machine from sysfs, without root, waking nothing. */
 export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
+  if (options.recording !== undefined && options.sysfsRoot !== undefined) {
+    throw new TypeError('linuxDriver takes a recording or a sysfsRoot, not both')
+  }
   requireDirectory('sysfsRoot', options.sysfsRoot)
   requireDirectory('procRoot', options.procRoot)
-  const sysfsRoot = options.sysfsRoot ?? '/sys'
-  const isThisMachine = options.sysfsRoot === undefined
+  const recording = options.recording === undefined ? undefined : checkRecording(options.recording)
+  // What is not in a recording must not be read from this machine instead.
+  const sysfsRoot = options.sysfsRoot ?? (recording === undefined ? '/sys' : '/nowhere/recorded')
+  const isThisMachine = options.sysfsRoot === undefined && recording === undefined
   const procRoot = options.procRoot ?? (isThisMachine ? '/proc' : undefined)
   const overrides = options.overrides ?? (isThisMachine ? defaultOverridesPath() : [])
-  const sysfs = openSysfs(sysfsRoot)
-  const proc = procRoot === undefined ? undefined : openSysfs(procRoot)
+  const sysfs = recording === undefined ? openSysfs(sysfsRoot) : recordedTree(recording.sysfs)
+  const proc =
+    recording === undefined ? (procRoot === undefined ? undefined : openSysfs(procRoot)) : recordedTree(recording.proc)
   const memory = new JoinMemory()
+  const arrivals = new Arrivals()
   const names = options.pciNames ?? pciNames()
   const clock = options.clock ?? systemClock
-  const usb = new UsbFallbacks(sysfsRoot, options.listUsb ?? (isThisMachine ? listUsb : async () => []))
+  const usb =
+    recording === undefined
+      ? new UsbFallbacks(sysfsRoot, options.listUsb ?? (isThisMachine ? listUsb : async () => []))
+      : { find: async ({ thunderbolt }: Topology) => usbFindings(recording.usb, boxesOf(thunderbolt)) }
   const queues = new Set<EventQueue<DriverEvent>>()
   const removalListeners = new Set<(key: string, expected: boolean) => void>()
   /** What running watches know to be dead, which no reading shows. */
@@ -83,7 +100,7 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
     const topology = await readTopology(sysfs, { signal, proc, wakeSuspended: options.wakeSuspended })
     const loaded: LoadedOverrides =
       typeof overrides === 'string' ? loadOverrides(overrides) : { overrides, findings: [] }
-    const hints = memory.recall()
+    const hints = { ...memory.recall(), ...arrivals.hints() }
     const survey: Survey = surveyOf(topology, { overrides: loaded.overrides, hints, names })
     memory.keep(survey.gpus)
     const snapshot = snapshotOf(survey)
@@ -136,6 +153,10 @@ export function linuxDriver(options: LinuxDriverOptions = {}): LinuxDriver {
           onRemoval: (listener) => {
             removalListeners.add(listener)
             return () => void removalListeners.delete(listener)
+          },
+          onSourceMessage: (message, atMs) => {
+            if (message.type === 'uevent') arrivals.note(message.event, atMs)
+            else arrivals.forget()
           },
           onEvent: (event) => noteDeath(dead, event),
           onEnd: () => queues.delete(queue),

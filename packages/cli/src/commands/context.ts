@@ -14,7 +14,10 @@ export const jsonOption = (): Option => new Option('--json', 'print JSON')
 export const sysfsRootOption = (): Option =>
   new Option('--sysfs-root <dir>', 'read a recorded machine from this directory instead of /sys')
 export const fromOption = (): Option =>
-  new Option('--from <file>', "read a Mac's `ioreg -a -l` dump instead of this machine").conflicts('sysfsRoot')
+  new Option(
+    '--from <file>',
+    "read what `egpu dump` wrote, or a Mac's `ioreg -a -l`, instead of this machine",
+  ).conflicts('sysfsRoot')
 export const yesOption = (): Option => new Option('--yes', 'change the system; without it the plan is shown')
 
 export const gpuArgument = ['[gpu]', 'id or PCI address; the only external GPU when left out'] as const

@@ -1,6 +1,6 @@
-import { mkdirSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { mkdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import axe from 'axe-core'
 import { chromium, type Browser, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { DashboardMachine } from '../../src/dashboard/machine.ts'
@@ -11,7 +11,6 @@ import { startDashboard, type RunningDashboard } from '../../src/dashboard/start
 const page = pageFiles(fileURLToPath(new URL('../../dist/dashboard/', import.meta.url)))
 const pictures = fileURLToPath(new URL('../../../../.artifacts/dashboard/', import.meta.url))
 const token = 'a'.repeat(64)
-const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 
 let browser: Browser
 let machine: DashboardMachine
@@ -64,7 +63,7 @@ interface AxeResult {
 async function accessibility(of: Page): Promise<string[]> {
   // Past the page's own policy, which lets no foreign script in.
   const session = await of.context().newCDPSession(of)
-  await session.send('Runtime.evaluate', { expression: readFileSync(axe, 'utf8') })
+  await session.send('Runtime.evaluate', { expression: axe.source })
   const answer = await session.send('Runtime.evaluate', {
     expression: 'axe.run(document, { resultTypes: ["violations"] }).then((result) => JSON.stringify(result))',
     awaitPromise: true,

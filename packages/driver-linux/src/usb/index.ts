@@ -9,15 +9,27 @@ import type { ListUsb } from './list-usb.ts'
 /** Listing takes a few milliseconds. */
 const patienceMs = 2_000
 
+const usbDevices = 'bus/usb/devices'
+
+/** The devices, and which of them the kernel found a disk behind. */
+export function withDisks(devices: readonly UsbDeviceFacts[], sysfsRoot: string): readonly UsbDeviceFacts[] {
+  return devices.map((device) => ({ ...device, hasDisk: hasDisk(join(sysfsRoot, usbDevices, device.place)) }))
+}
+
+/** How many Thunderbolt or USB4 boxes are connected. */
+export function boxesOf({ routers }: Topology['thunderbolt']): number {
+  return routers.filter(({ isHost }) => !isHost).length
+}
+
 /** Looks for boxes that fell back to USB, and lists the bus again only when something on it changed. */
 export class UsbFallbacks {
   readonly #list: ListUsb
-  readonly #directory: string
+  readonly #sysfsRoot: string
   #seen: string | undefined
   #devices: readonly UsbDeviceFacts[] = []
 
   constructor(sysfsRoot: string, list: ListUsb) {
-    this.#directory = join(sysfsRoot, 'bus/usb/devices')
+    this.#sysfsRoot = sysfsRoot
     this.#list = list
   }
 
@@ -27,17 +39,14 @@ export class UsbFallbacks {
       this.#devices = present === '' ? [] : await withinPatience(this.#list(), this.#devices)
       this.#seen = present
     }
-    const devices = this.#devices.map((device) => ({
-      ...device,
-      hasDisk: hasDisk(join(this.#directory, device.place)),
-    }))
-    return usbFindings(devices, thunderbolt.routers.filter(({ isHost }) => !isHost).length)
+    return usbFindings(withDisks(this.#devices, this.#sysfsRoot), boxesOf(thunderbolt))
   }
 
   /** Names say where something is plugged in; the device number, which is never used twice in a row, says what. */
   #present(): string {
-    return listQuietly(this.#directory)
-      .map((name) => `${name}=${readQuietly(join(this.#directory, name, 'devnum'))?.trim() ?? ''}`)
+    const directory = join(this.#sysfsRoot, usbDevices)
+    return listQuietly(directory)
+      .map((name) => `${name}=${readQuietly(join(directory, name, 'devnum'))?.trim() ?? ''}`)
       .join()
   }
 }

@@ -2,12 +2,18 @@ import { RuntimeKind } from '@egpu/core'
 import type { ComputeTarget, WorkloadNeeds } from '@egpu/core'
 import { misfitOf } from './compatibility.ts'
 import type { Misfit } from './compatibility.ts'
+import { estimate } from './cost.ts'
+import type { Circumstances, Job } from './cost.ts'
 import { unused } from './occupancy.ts'
 import type { TargetUse } from './occupancy.ts'
 
 export interface PlacementQuestion {
   readonly needs: WorkloadNeeds
   readonly targets: readonly ComputeTarget[]
+  /** What else is known of the workload. */
+  readonly job?: Omit<Job, 'needs'> | undefined
+  /** How a target stands: measured rates, how often it is lost. */
+  readonly circumstances?: ((target: ComputeTarget) => Omit<Circumstances, 'sharing'>) | undefined
   /** What is on a target already. */
   readonly use?: ((targetId: string) => TargetUse) | undefined
   /** Why a target is out of the question just now: its device is leaving, it failed a moment ago. */
@@ -22,7 +28,7 @@ export interface PassedOver {
   readonly reason: string
 }
 
-/** The target with the least expected cost of those that can take the workload; `undefined` when none can. */
+/** The target on which the workload is expected to be done first, of those that can take the workload; `undefined` when none can. */
 export function chooseTarget(question: PlacementQuestion): ComputeTarget | undefined {
   const plan = new Plan(question)
   let best: ComputeTarget | undefined
@@ -56,32 +62,23 @@ export function passedOver(question: PlacementQuestion): readonly PassedOver[] {
   })
 }
 
-/** Where a target does not tell how fast it is: a mid-range GPU, and a desktop CPU at about a fiftieth of it. */
-const assumedFlops = { gpu: 1e13, cpu: 2e11, host: 5e12 }
-
-/** Each runtime further down the workload's list counts as this much slower. */
-const runtimeStep = 0.1
-
-/** What may vanish with a cable costs this much more, so that it loses a tie. */
-const removablePenalty = 1.05
-
 /** One question, with what is the same for every target worked out once. */
 class Plan {
   readonly #question: PlacementQuestion
   readonly #misfit: ReturnType<typeof misfitOf>
+  readonly #job: Job
 
   constructor(question: PlacementQuestion) {
     this.#question = question
     this.#misfit = misfitOf(question.needs)
+    this.#job = { ...question.job, needs: question.needs }
   }
 
   cost(target: ComputeTarget): number {
-    const { needs, preferCpu } = this.#question
+    const { preferCpu } = this.#question
     if (preferCpu === true && target.runtime === RuntimeKind.Cpu) return 0
-    const sharing = this.#use(target).workloads + 1
-    const secondsPerWork = sharing / (target.flops ?? assumedFlops[target.kind])
-    const taste = 1 + runtimeStep * needs.runtimes.indexOf(target.runtime)
-    return secondsPerWork * taste * (target.removable ? removablePenalty : 1)
+    const circumstances = this.#question.circumstances?.(target)
+    return estimate(this.#job, target, { ...circumstances, sharing: this.#use(target).workloads }).expectedMs
   }
 
   whyNot(target: ComputeTarget): Misfit | undefined {

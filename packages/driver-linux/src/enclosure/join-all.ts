@@ -12,7 +12,7 @@ export interface JoinedGpu {
   readonly gpu: PciFunction
   readonly tunnel: TunnelPort | undefined
   readonly join: Join
-  /** Which of the GPUs in its box, along the tunnel, from 0. */
+  /** Its place in the box. */
   readonly slot?: number | undefined
 }
 
@@ -39,7 +39,10 @@ export function joinAll(topology: Topology, gpus: readonly PciFunction[], hints:
     const free = boxes.filter((router) => !taken.has(firstBoxOf(router)))
     return { ...entry, join: joinEnclosure(topology, entry.gpu, entry.tunnel, free, hints) }
   })
-  return withSlots(joined, hints)
+  return joined.map((entry) => {
+    const { router } = entry.join
+    return router === undefined ? entry : { ...entry, slot: slotIn(topology, entry, router) }
+  })
 }
 
 /**
@@ -58,24 +61,25 @@ function firstBoxOf(router: ThunderboltRouter): string {
 }
 
 /**
- * Counted by device and function numbers along the path, which stay when bus numbers change. One that is there keeps its
- * slot when another comes or goes.
+ * A number for the place in the box, which is the same whatever else is plugged in, on every port and after every start:
+ * made of the device and function numbers of the downstream ports of the box's own switches. Those of one switch are 0
+ * to 31, so that is what an ordinary box has.
  */
-function withSlots(joined: readonly JoinedGpu[], { remembered }: JoinHints): readonly JoinedGpu[] {
-  const slotBefore = ({ gpu, join }: JoinedGpu): number | undefined => {
-    const before = remembered?.get(gpu.address)
-    return before?.uniqueId === join.router?.uniqueId ? before?.slot : undefined
-  }
-  return joined.map((entry) => {
-    const { router } = entry.join
-    if (router === undefined) return entry
-    const inBox = joined.filter(({ join }) => join.router === router)
-    const kept = new Set(inBox.map(slotBefore))
-    const free = inBox.map((_, index) => index).filter((slot) => !kept.has(slot))
-    const fresh = inBox.filter((one) => slotBefore(one) === undefined)
-    const before = fresh.filter(({ gpu }) => positionOf(gpu) < positionOf(entry.gpu))
-    return { ...entry, slot: slotBefore(entry) ?? free[before.length] }
-  })
+function slotIn(
+  topology: Topology,
+  { gpu, tunnel }: Pick<JoinedGpu, 'gpu' | 'tunnel'>,
+  box: ThunderboltRouter,
+): number {
+  // Every box before it in the chain adds one switch, which is two bridges.
+  const own = boxBridges(topology, gpu, tunnel).slice(2 * (box.hops.length - 1))
+  return own
+    .filter((_, index) => index % 2 === 1)
+    .reduce((place, { address }) => {
+      const [device = 0, fn = 0] = (/([\da-f]{2})\.([0-7])$/.exec(address) ?? [])
+        .slice(1)
+        .map((part) => parseInt(part, 16))
+      return place * 256 + fn * 32 + device
+    }, 0)
 }
 
 /**

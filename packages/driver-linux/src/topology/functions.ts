@@ -3,7 +3,7 @@ import { tunnelPortOf } from '../data/tunnel-ports.ts'
 import type { PciFunction, Topology } from './types.ts'
 
 /** VGA (0300), 3D (0302) and other display controllers (0380): what PCI calls a GPU. */
-export function isGpu({ pciClass }: PciFunction): boolean {
+export function isGpu({ pciClass }: Pick<PciFunction, 'pciClass'>): boolean {
   const subclass = pciClass === undefined ? undefined : pciClass >> 8
   return subclass === 0x0300 || subclass === 0x0302 || subclass === 0x0380
 }

@@ -19,6 +19,21 @@ export function parentNameOf(routerName: string): string | undefined {
   return `${domainPartOf(routerName)}-${route.toString(16)}`
 }
 
+/**
+ * The router at the far end of a PCI Express tunnel, out of `TUNNEL_DETAILS` of an event of the domain. `0:5 <-> 301:9
+ * (PCI)` names route and adapter at both ends. Such a tunnel joins a box with the router before it (`tb_tunnel_alloc_pci`
+ * in drivers/thunderbolt/tunnel.c), so what is nearer to the host is not the one meant.
+ */
+export function tunnelledRouter(domainName: string, details: string | undefined): string | undefined {
+  const domain = /^domain(\d+)$/.exec(domainName)?.[1]
+  const ends = /^([\da-f]{1,16}):\d+ <-> ([\da-f]{1,16}):\d+ \(PCI\)$/.exec(details ?? '')?.slice(1)
+  if (domain === undefined || ends === undefined) return undefined
+  const [near, far] = ends
+    .map((route) => `${domain}-${route}`)
+    .sort((one, other) => hopsOf(one).length - hopsOf(other).length) as [string, string]
+  return hopsOf(near).length === hopsOf(far).length ? undefined : far
+}
+
 function routeOf(routerName: string): bigint {
   return BigInt(`0x${routerName.slice(routerName.indexOf('-') + 1)}`)
 }

@@ -3,42 +3,33 @@ import type { TrackedDevice, WatchEffect, WatchNote, WatchState } from './state.
 import { emit, setDevice, wantLook } from './step.ts'
 import type { Step } from './step.ts'
 
-/** Boxes went, or the tunnels to them: every GPU behind one is leaving now, whatever the kernel does about it later. */
-export function routersGone(
-  before: WatchState,
-  names: readonly string[],
-  how: 'router' | 'tunnel',
-  atMs: number,
-): Step {
-  let state = before
+/** A box went, or the tunnel to it: every GPU behind it is leaving now, whatever the kernel does about it later. */
+export function routerGone(before: WatchState, name: string, how: 'router' | 'tunnel', atMs: number): Step {
+  let state = how === 'router' ? depart(before, name, atMs) : before
+  const router = state.routers.get(name)
+  if (router === undefined) return { state, effects: [] }
   const effects: WatchEffect[] = []
-  for (const name of names) {
-    if (how === 'router') state = depart(state, name, atMs)
-    const router = state.routers.get(name)
-    if (router === undefined) continue
-    const id = router.enclosureId
-    const box = state.enclosures.get(id)?.name ?? `router ${name}`
-    const reason = how === 'router' ? `${box} is off the cable` : `the PCI Express tunnel to ${box} was taken down`
-    for (const key of router.devices) {
-      const device = state.devices.get(key)
-      if (device === undefined) continue
-      const step = cutOff(state, key, device, how, reason, atMs)
-      state = step.state
-      effects.push(...step.effects)
-    }
-    if (how === 'tunnel') continue
-    effects.push(emit({ type: 'enclosure-removed', id }))
-    state = forgetEnclosure(state, id, name, atMs)
+  const id = router.enclosureId
+  const box = state.enclosures.get(id)?.name ?? `router ${name}`
+  const reason = how === 'router' ? `${box} is off the cable` : `the PCI Express tunnel to ${box} was taken down`
+  for (const key of router.devices) {
+    const device = state.devices.get(key)
+    if (device === undefined) continue
+    const step = cutOff(state, key, device, how, reason, atMs)
+    state = step.state
+    effects.push(...step.effects)
   }
-  return { state, effects }
+  if (how === 'tunnel') return { state, effects }
+  effects.push(emit({ type: 'enclosure-removed', id }))
+  return { state: forgetEnclosure(state, id, name, atMs), effects }
 }
 
 /** The tunnel is there again before the kernel removed anything: a look will show what became of the GPUs behind it. */
-export function tunnelsBack(before: WatchState, names: readonly string[]): Step {
+export function tunnelBack(before: WatchState, name: string): Step {
   let state = before
-  for (const [key, device] of before.devices) {
-    const back = names.some((name) => before.routers.get(name)?.devices.includes(key))
-    if (back && device.cutBy === 'tunnel')
+  for (const key of before.routers.get(name)?.devices ?? []) {
+    const device = state.devices.get(key)
+    if (device?.cutBy === 'tunnel')
       state = setDevice(state, key, { ...device, cutBy: undefined, wedgedAtMs: undefined })
   }
   return { state, effects: [] }

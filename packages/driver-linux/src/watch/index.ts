@@ -5,7 +5,7 @@ import type { DriverSnapshot, EventQueue, DriverEvent } from '@egpu/core/driver'
 import type { Survey } from '../survey.ts'
 import { defaultSources } from './open-source.ts'
 import { absentDevices } from './presence.ts'
-import type { OpenUeventSource } from './source.ts'
+import type { OpenUeventSource, SourceMessage } from './source.ts'
 import { UeventSourceKind } from './source.ts'
 import type { WatchTimes } from './state.ts'
 import { viewOf } from './view.ts'
@@ -24,6 +24,8 @@ export interface LinuxWatchContext {
   /** Told whenever a watch begins to use a source. */
   onSource?(status: EventSourceStatus): void
   onRemoval?(listener: (key: string, expected: boolean) => void): () => void
+  /** Told of everything the source says, before it is judged. */
+  onSourceMessage?(message: SourceMessage, atMs: number): void
   /** Told of every event before anybody reads it. */
   onEvent?(event: DriverEvent): void
   /** The watch is over, however it ended. */
@@ -51,6 +53,7 @@ export function watchLinux(context: LinuxWatchContext, options: Required<AbortOp
       absentOf: (keys, view) => absentDevices(sysfsRoot, keys, view),
       uptimeMs: () => (procRoot === undefined ? undefined : readUptimeMs(join(procRoot, 'uptime'))),
       onSource: (status) => context.onSource?.(status),
+      onSourceMessage: (message, atMs) => context.onSourceMessage?.(message, atMs),
       onEvent: (event) => context.onEvent?.(event),
       onEnd: () => context.onEnd?.(),
       onRemoval: (listener) => context.onRemoval?.(listener) ?? (() => {}),

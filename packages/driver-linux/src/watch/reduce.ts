@@ -5,9 +5,9 @@ import {
   functionGone,
   markWedged,
   recoveryFailed,
-  routersGone,
+  routerGone,
   slotEmpty,
-  tunnelsBack,
+  tunnelBack,
 } from './departures.ts'
 import { count, forget, hasGap, isCovered } from './sequence.ts'
 import { signOf } from './sign.ts'
@@ -71,11 +71,11 @@ function onUevent(before: WatchState, event: Uevent, atMs: number): Step {
         effects: [],
       }
     case 'router-gone':
-      return routersGone(wantLook(state, atMs), [sign.router], 'router', atMs)
+      return routerGone(wantLook(state, atMs), sign.router, 'router', atMs)
     case 'tunnel-down':
-      return routersGone(wantLook(state, atMs), sign.routers, 'tunnel', atMs)
+      return routerGone(wantLook(state, atMs), sign.router, 'tunnel', atMs)
     case 'tunnel-up':
-      return tunnelsBack(wantLook(state, atMs), sign.routers)
+      return tunnelBack(wantLook(state, atMs), sign.router)
     case 'driver-gone':
       return driverGone(wantLook(state, atMs), sign.devpath, atMs)
     case 'function-gone':

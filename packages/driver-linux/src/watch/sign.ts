@@ -1,3 +1,4 @@
+import { tunnelledRouter } from '../topology/route.ts'
 import { isSynthetic } from './uevent.ts'
 import type { Uevent } from './uevent.ts'
 
@@ -5,10 +6,10 @@ import type { Uevent } from './uevent.ts'
 export type Sign =
   /** A box left its cable. `router` as sysfs names it: `0-1`. */
   | { readonly what: 'router-gone'; readonly router: string }
-  /** The PCI Express tunnel to some routers was taken down; their names. */
-  | { readonly what: 'tunnel-down'; readonly routers: readonly string[] }
+  /** The PCI Express tunnel to a router was taken down. */
+  | { readonly what: 'tunnel-down'; readonly router: string }
   /** It was set up (again). */
-  | { readonly what: 'tunnel-up'; readonly routers: readonly string[] }
+  | { readonly what: 'tunnel-up'; readonly router: string }
   /** A kernel driver let go of what is at `devpath`. */
   | { readonly what: 'driver-gone'; readonly devpath: string }
   /** A PCI function left the bus. */
@@ -66,12 +67,9 @@ function thunderboltSign(event: Uevent): Sign | undefined {
   if (tunnel !== 'activated' && tunnel !== 'deactivated') return { what: 'look' }
   const details = event.properties.get('TUNNEL_DETAILS') ?? ''
   if (!details.endsWith('(PCI)')) return undefined
-  const domain = /^domain(\d+)$/.exec(lastSegment(event.devpath))?.[1]
-  // `0:5 <-> 301:9 (PCI)`: route and adapter at both ends; route 0 is the host itself.
-  const routes = [...details.matchAll(/([\da-f]+):\d+/g)].map(([, route]) => route).filter((route) => route !== '0')
-  if (domain === undefined || routes.length === 0) return { what: 'look' }
-  const routers = routes.map((route) => `${domain}-${route}`)
-  return { what: tunnel === 'activated' ? 'tunnel-up' : 'tunnel-down', routers }
+  const router = tunnelledRouter(lastSegment(event.devpath), details)
+  if (router === undefined) return { what: 'look' }
+  return { what: tunnel === 'activated' ? 'tunnel-up' : 'tunnel-down', router }
 }
 
 function pciSign(event: Uevent): Sign {

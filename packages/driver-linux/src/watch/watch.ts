@@ -29,6 +29,8 @@ export interface WatchContext {
   absentOf?(keys: readonly string[], view: View): readonly string[]
   /** Milliseconds since boot, time asleep included (`/proc/uptime`). */
   uptimeMs?(): number | undefined
+  /** Told of everything the source says, before it is judged. */
+  onSourceMessage?(message: SourceMessage, atMs: number): void
   /** Told of every event before anybody reads it. */
   onEvent?(event: DriverEvent): void
   /** The watch is over, however it ended. */
@@ -125,6 +127,7 @@ class Watch {
 
   #onSource(message: SourceMessage): void {
     this.#checkSleep()
+    this.#context.onSourceMessage?.(message, this.#clock.now())
     this.#handle({ type: 'source', message })
     if (message.type === 'failed') void this.#replaceSource(message.reason)
   }

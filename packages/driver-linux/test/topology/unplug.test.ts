@@ -88,6 +88,26 @@ describe('a pulled cable', () => {
     expect(await keys()).toEqual(both)
   })
 
+  it('gives each GPU in a box the same key when it is alone at the next start', async () => {
+    using built = buildMachine(machineNamed('box-with-two-gpus-behind-its-own-switch'))
+    const keys = async (): Promise<ReadonlyMap<string | undefined, string>> => {
+      await using driver = linuxDriver({ sysfsRoot: built.sysfsRoot })
+      const { devices } = await driver.list()
+      return new Map(devices.map(({ identity, key }) => [identity.pciAddress, key]))
+    }
+    const both = await keys()
+    for (const [gone, left] of [
+      ['0000:06:00.0', '0000:07:00.0'],
+      ['0000:07:00.0', '0000:06:00.0'],
+    ] as const) {
+      const node = join(built.sysfsRoot, 'bus/pci/devices', gone)
+      const target = readlinkSync(node)
+      unlinkSync(node)
+      expect((await keys()).get(left)).toBe(both.get(left))
+      symlinkSync(target, node)
+    }
+  })
+
   it('lists what is left when the whole tree vanishes while it is read', async () => {
     using built = buildMachine(machineNamed('aorus-healthy-unbound'))
     await using driver = linuxDriver({ sysfsRoot: built.sysfsRoot })

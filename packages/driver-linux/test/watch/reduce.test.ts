@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { uuid } from '../machines/parts.ts'
 import { box, card, gpu, gpuPath, pci, plugged, Replay, retimer, rootPort, router } from './replay.ts'
 
 describe('a plug', () => {
@@ -371,6 +372,26 @@ describe('announced departures', () => {
     replay.uevent(tunnel('activated'))
     replay.pass(30_000)
     expect(replay.take()).toEqual(['1115 device-observed'])
+  })
+})
+
+describe('a tunnel to a box behind another box', () => {
+  it('takes nothing from the first box when it goes', () => {
+    const second = { id: uuid(2) }
+    const behind = gpu({ key: 'behind', enclosureId: second.id })
+    const replay = new Replay({
+      devices: [...(plugged.devices ?? []), [behind, `${gpuPath}/behind`]],
+      boxes: [...(plugged.boxes ?? []), [second, '0-301']],
+    })
+    replay.take()
+    replay.uevent({
+      ACTION: 'change',
+      DEVPATH: '/devices/pci0000:00/0000:00:0d.2/domain0',
+      SUBSYSTEM: 'thunderbolt',
+      TUNNEL_EVENT: 'deactivated',
+      TUNNEL_DETAILS: '1:3 <-> 301:9 (PCI)',
+    })
+    expect(replay.taken()).toMatchObject([{ type: 'device-leaving', key: 'behind' }])
   })
 })
 

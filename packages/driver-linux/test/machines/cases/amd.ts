@@ -95,7 +95,7 @@ export const framework13: Machine = {
     gpus: {
       '0000:c1:00.0': amdAnswer('c1', '1002:15bf', 'card1'),
       '0000:08:00.0': {
-        key: `${framework}/0`,
+        key: `${framework}/1`,
         verdict: 'external',
         confidence: 'high',
         transport: 'thunderbolt',
@@ -574,7 +574,7 @@ export const class0380: Machine = {
     gpus: {
       '0000:c5:00.0': amdAnswer('c5', '1002:15bf', 'card1'),
       '0000:65:00.0': {
-        key: `${xt}/0`,
+        key: `${xt}/1`,
         verdict: 'external',
         confidence: 'high',
         transport: 'thunderbolt',

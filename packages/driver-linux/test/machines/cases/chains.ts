@@ -204,6 +204,7 @@ export const hubWithSerial: Machine = {
       '0000:00:02.0': intelAnswer('8086:7d55'),
       '0000:07:00.0': {
         ...answer(71, 'domain0/port1/port1', []),
+        key: `${uuid(71)}/1`,
         transport: 'thunderbolt',
         speed: 'thunderbolt-3',
         link: cableLink(['0000:02:00.0 virtual', '0000:05:00.0 virtual', '0000:07:00.0 real 16 x4'], 'thunderbolt-3'),
@@ -271,8 +272,8 @@ export const twoSlots: Machine = {
   expected: {
     gpus: {
       '0000:00:02.0': intelAnswer('8086:7d55'),
-      '0000:06:00.0': inSlot(0, '06'),
-      '0000:07:00.0': inSlot(1, '07'),
+      '0000:06:00.0': inSlot(0x101, '06'),
+      '0000:07:00.0': inSlot(0x102, '07'),
     },
     enclosures: { [uuid(62)]: { port: 'domain0/port1', authorized: true, sticker: 'thunderbolt-3' } },
     findings: [],

@@ -83,7 +83,7 @@ export const thinkpadT480: Machine = {
     gpus: {
       '0000:00:02.0': intelAnswer('8086:5917'),
       '0000:09:00.0': {
-        key: `${t480Box}/0`,
+        key: `${t480Box}/1`,
         verdict: 'external',
         confidence: 'high',
         transport: 'thunderbolt',
@@ -183,7 +183,7 @@ export const darp6: Machine = {
     gpus: {
       '0000:00:02.0': intelAnswer('8086:9b41'),
       '0000:06:00.0': {
-        key: `${sonnet}/0`,
+        key: `${sonnet}/1`,
         verdict: 'external',
         confidence: 'high',
         transport: 'thunderbolt',
@@ -274,7 +274,7 @@ export const t2Mac: Machine = {
     gpus: {
       '0000:00:02.0': intelAnswer('8086:3e9b'),
       '0000:43:00.0': {
-        key: `${t2Box}/0`,
+        key: `${t2Box}/1`,
         verdict: 'external',
         confidence: 'high',
         transport: 'thunderbolt',
@@ -358,7 +358,7 @@ export const xpsAorus1080: Machine = {
     gpus: {
       '0000:00:02.0': intelAnswer('8086:3ea0'),
       '0000:3c:00.0': {
-        key: `${xps}/0`,
+        key: `${xps}/1`,
         verdict: 'external',
         confidence: 'high',
         transport: 'thunderbolt',

@@ -13,6 +13,7 @@ type Register = (egpu: Command, context: CommandContext) => void
  */
 const commands: Readonly<Record<string, readonly [about: string, load: () => Promise<Register>]>> = {
   list: ['list every GPU and enclosure', async () => (await import('./commands/list.ts')).registerList],
+  tree: ['draw how GPUs are connected', async () => (await import('./commands/tree.ts')).registerTree],
   doctor: ['say what works and what does not', async () => (await import('./commands/doctor.ts')).registerDoctor],
   watch: ['print events as they happen', async () => (await import('./commands/watch.ts')).registerWatch],
   eject: ['take a GPU off the bus', async () => (await import('./commands/eject.ts')).registerEject],

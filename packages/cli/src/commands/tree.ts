@@ -1,0 +1,36 @@
+import type { Command } from 'commander'
+import { machineFacts, openMachine, type MachineOptions } from '../machine.ts'
+import { printJson } from '../output/json.ts'
+import type { Terminal } from '../output/terminal.ts'
+import { machineTree, treeLines, type TreeNode } from '../output/tree-text.ts'
+import { fromOption, jsonOption, sysfsRootOption, type CommandContext } from './context.ts'
+
+interface TreeOptions extends MachineOptions {
+  readonly json?: boolean | undefined
+}
+
+export function registerTree(egpu: Command, { terminal }: CommandContext): void {
+  egpu
+    .command('tree')
+    .description('draw host, cables, boxes, PCI Express hops and GPUs, and where the path is narrowest')
+    .addOption(jsonOption())
+    .addOption(sysfsRootOption())
+    .addOption(fromOption())
+    .action((options: TreeOptions) => tree(options, terminal))
+}
+
+async function tree(options: TreeOptions, terminal: Terminal): Promise<void> {
+  await using manager = await openMachine(options)
+  const facts = machineFacts(options)
+  const root = machineTree('recordedAt' in facts ? facts.recordedAt : 'this machine', manager)
+  if (options.json === true) printJson({ machine: facts, tree: root }, terminal)
+  else for (const line of treeLines(root, painter(terminal))) terminal.print(line)
+}
+
+function painter({ colors }: Terminal): (node: TreeNode) => string {
+  return ({ text, mark }) => {
+    if (mark === 'limit') return colors.yellow(text)
+    if (mark === 'gpu') return colors.bold(text)
+    return mark === 'box' ? colors.cyan(text) : text
+  }
+}

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest'
+import { buildMachine, machineNamed } from '../../driver-linux/test/machines/index.ts'
+import { runCli } from '../src/cli.ts'
+import { recordingTerminal } from './recording-terminal.ts'
+
+async function tree(name: string, ...args: string[]): Promise<string> {
+  using machine = buildMachine(machineNamed(name))
+  const terminal = recordingTerminal()
+  expect(await runCli(['tree', ...args, '--sysfs-root', machine.sysfsRoot], terminal)).toBe(0)
+  return terminal.out.join('\n')
+}
+
+/** How deep the line with this text hangs. */
+function depth(drawn: string, text: string): number {
+  const line = drawn.split('\n').find((one) => one.includes(text))
+  expect(line, text).toBeDefined()
+  return (line?.search(/[^│├└─ ]/) ?? 0) / 3
+}
+
+describe('egpu tree', () => {
+  it('hangs a GPU below its hops, and those below the box on its cable', async () => {
+    const drawn = await tree('1')
+    expect(depth(drawn, 'AORUS')).toBe(1)
+    expect(depth(drawn, 'through the cable')).toBe(2)
+    expect(depth(drawn, 'external over usb4')).toBeGreaterThan(3)
+    expect(drawn).toMatch(/limits the whole path|limited by the cable/)
+  })
+
+  it('hangs a box below the one it is chained behind', async () => {
+    const drawn = await tree('two-egpus-daisy-chained')
+    const boxes = drawn.split('\n').filter((line) => line.includes('thunderbolt-') && line.includes('Gb/s'))
+    expect(boxes.map((line) => line.search(/[^│├└─ ]/) / 3)).toEqual([1, 2])
+  })
+
+  it('gives the same nodes as JSON', async () => {
+    const { tree: root } = JSON.parse(await tree('1', '--json')) as { tree: { children: { mark: string }[] } }
+    expect(root.children.some(({ mark }) => mark === 'box')).toBe(true)
+  })
+})

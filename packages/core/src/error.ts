@@ -53,6 +53,8 @@ export const EGpuErrorCode = {
   PeerNotTrusted: 'EGPU_PEER_NOT_TRUSTED',
   /** The peer answered that it will not or cannot do what was asked. */
   PeerRefused: 'EGPU_PEER_REFUSED',
+  /** Another host owns it, or may: only the owner can do this. */
+  NotOwner: 'EGPU_NOT_OWNER',
   /** Two hosts use the key of one: a folder or a disk image was copied. */
   IdentityCopied: 'EGPU_IDENTITY_COPIED',
   /** The object was closed and cannot be used any more. */

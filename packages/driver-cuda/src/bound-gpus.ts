@@ -11,27 +11,25 @@ export interface BoundGpu {
 
 /** `undefined` where sysfs does not know the driver, as on WSL: then nothing can be said. */
 export function readBoundGpus(sysfsRoot: string): readonly BoundGpu[] | undefined {
-  const home = `${sysfsRoot}/bus/pci/drivers/nvidia`
   let names: string[]
   try {
-    names = readdirSync(home)
+    names = readdirSync(homeIn(sysfsRoot))
   } catch {
     return undefined
   }
   return names
     .filter((name) => /^[\da-f]{4,8}:[\da-f]{2}:[\da-f]{2}\.[0-7]$/.test(name))
     .sort()
-    .map((address) => readBoundGpu(home, address))
+    .map((address) => readBoundGpu(sysfsRoot, address))
 }
 
-function readBoundGpu(home: string, address: string): BoundGpu {
-  const device = `${home}/${address}`
-  return {
-    address,
-    isSuspended: isSuspended(device),
-    incarnation: incarnationOf(device),
-  }
+/** One of them, which may be gone: then its incarnation is `''`. */
+export function readBoundGpu(sysfsRoot: string, address: string): BoundGpu {
+  const device = `${homeIn(sysfsRoot)}/${address}`
+  return { address, isSuspended: isSuspended(device), incarnation: incarnationOf(device) }
 }
+
+const homeIn = (sysfsRoot: string): string => `${sysfsRoot}/bus/pci/drivers/nvidia`
 
 /** Documentation/ABI/testing/sysfs-devices-power: `suspended`, or on its way there or back. */
 function isSuspended(device: string): boolean {

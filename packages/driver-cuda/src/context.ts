@@ -1,8 +1,11 @@
 import { systemClock } from '@egpu/core'
 import type { Clock } from '@egpu/core'
 import { Journal, defaultStateDirectory } from './checkpoint/journal.ts'
+import { awaitRoom } from './checkpoint/room.ts'
+import type { StepsOptions } from './checkpoint/steps.ts'
 import { Gpus } from './gpus.ts'
-import { SharedHost } from './host/shared-host.ts'
+import { pooledHost } from './host/shared-host.ts'
+import type { SharedHost } from './host/shared-host.ts'
 import { librariesOf } from './libraries.ts'
 import type { LibraryOptions } from './libraries.ts'
 
@@ -34,6 +37,7 @@ export interface CudaOptions extends LibraryOptions {
 export class CudaContext {
   readonly sysfsRoot: string
   readonly procRoot: string
+  readonly devRoot: string
   readonly cgroupRoot: string
   readonly lockTimeoutMs: number
   readonly stepTimeoutMs: number
@@ -55,14 +59,22 @@ export class CudaContext {
     this.clock = options.clock ?? systemClock
     this.journal = new Journal(options.stateDirectory ?? defaultStateDirectory(), this.procRoot)
     const libraries = librariesOf(options)
-    this.cuda = new SharedHost(libraries)
-    this.#nvml = new SharedHost(libraries)
+    this.devRoot = libraries.devRoot
+    this.cuda = pooledHost('cuda', libraries)
+    this.#nvml = pooledHost('nvml', libraries)
     this.gpus = new Gpus(this.#nvml, { sysfsRoot: this.sysfsRoot, wakeSuspended: false })
   }
 
-  /** Ends what this side has running, so that it holds no device node. */
+  /** For `Steps`, as everything here does them. */
+  get stepsOptions(): StepsOptions {
+    const { procRoot, clock, stepTimeoutMs } = this
+    // Without a signal: what takes back an abort may not be aborted.
+    return { procRoot, clock, stepTimeoutMs, awaitRoom: (member, mapping) => awaitRoom(this, member, mapping) }
+  }
+
+  /** Ends what this process has running for its contexts, so that it holds no device node. */
   async release(): Promise<void> {
-    await Promise.all([this.cuda.release(), this.#nvml.release()])
+    await Promise.all([this.cuda.releaseWhenIdle(), this.#nvml.releaseWhenIdle()])
   }
 }
 

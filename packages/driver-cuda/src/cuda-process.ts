@@ -1,6 +1,6 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
-import { gpuPairs, permutationOf } from './checkpoint/mapping.ts'
+import { permutationOf } from './checkpoint/mapping.ts'
 import type { GpuMoves, MappableGpu } from './checkpoint/mapping.ts'
 import { recoverIn } from './checkpoint/recover.ts'
 import { ProcessState } from './checkpoint/results.ts'
@@ -41,6 +41,7 @@ export class CudaProcess implements CudaProcessFacts {
   readonly user: string | undefined
   readonly parentPid: number | undefined
   readonly memory: CudaProcessFacts['memory']
+  readonly opens: readonly string[]
   readonly state: CudaProcessFacts['state']
   readonly checkpointable: CudaProcessFacts['checkpointable']
   readonly group: readonly number[]
@@ -56,6 +57,7 @@ export class CudaProcess implements CudaProcessFacts {
     this.user = facts.user
     this.parentPid = facts.parentPid
     this.memory = facts.memory
+    this.opens = facts.opens
     this.state = facts.state
     this.checkpointable = facts.checkpointable
     this.group = facts.group
@@ -139,7 +141,7 @@ export class CudaProcess implements CudaProcessFacts {
     members: readonly CudaProcessFacts[],
     moves: GpuMoves,
     { signal }: AbortOptions,
-  ): Promise<Uint8Array> {
+  ): Promise<ReadonlyMap<string, string>> {
     if (cudaVersion === undefined || cudaVersion < firstVersionThatMoves) {
       const text = 'moving a process to another GPU needs NVIDIA driver 580 or later; park it, or update the driver'
       throw new EGpuError(EGpuErrorCode.NotSupported, text, { driver: 'cuda' })
@@ -156,13 +158,13 @@ export class CudaProcess implements CudaProcessFacts {
         const base = { uuid: key, name: gpu.name, model, memoryBytes: gpu.memoryBytes }
         if (powerState === 'suspended') return { ...base, freeBytes: gpu.memoryBytes }
         const { memoryTotal, memoryUsed } = await this.#context.gpus.use((host) =>
-          host.call('nvml.health', { busId }, { signal }),
+          host.call('nvml.health', { busId, withLink: false }, { signal }),
         )
         const isKnown = memoryTotal !== undefined && memoryUsed !== undefined
         return { ...base, freeBytes: isKnown ? memoryTotal - memoryUsed : undefined }
       }),
     )
-    return gpuPairs(permutationOf({ gpus: mappable, moves, bytesOn }))
+    return permutationOf({ gpus: mappable, moves, bytesOn })
   }
 
   /** What the driver says it did is looked up at NVML, which counts memory for itself. */

@@ -1,6 +1,6 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
-import { readBoundGpus } from './bound-gpus.ts'
+import { readBoundGpu, readBoundGpus } from './bound-gpus.ts'
 import type { BoundGpu } from './bound-gpus.ts'
 import type { NativeHost } from './host/native-host.ts'
 import type { SharedHost } from './host/shared-host.ts'
@@ -47,18 +47,25 @@ export class Gpus {
   touchable(uuid: string): SeenGpu | 'asleep' | undefined {
     const known = this.#known.get(uuid)
     if (known === undefined) return undefined
-    const bound = this.#bound()
-    if (this.#isReleased(bound)) return 'asleep'
-    if (bound === undefined) return known
-    const gpu = bound.find(({ address }) => address === addressOf(known.busId))
-    if (gpu === undefined || gpu.incarnation !== known.incarnation) return undefined
-    return gpu.isSuspended && !this.#options.wakeSuspended ? 'asleep' : known
+    if (this.#released !== undefined && this.#isReleased(this.#bound())) return 'asleep'
+    // Reached without sysfs, which then knows nothing of it.
+    if (known.incarnation === undefined) return known
+    const gpu = readBoundGpu(this.#options.sysfsRoot, addressOf(known.busId))
+    if (gpu.incarnation !== known.incarnation) return undefined
+    return this.#mayTouch(gpu) ? known : 'asleep'
   }
 
   /** Uses the host with exactly the GPUs that may be touched now. */
   async use<T>(work: (host: NativeHost) => Promise<T>): Promise<T> {
     const bound = this.#bound()
     return await this.#host.use(this.#busIds(bound), work)
+  }
+
+  /** The same for a GPU that was just found touchable: a host that has it already will do. */
+  async useFor<T>({ busId }: SeenGpu, work: (host: NativeHost) => Promise<T>): Promise<T> {
+    const { reach } = this.#host
+    if (reach === 'none' || (reach !== 'all' && !reach.includes(busId.toUpperCase()))) return await this.use(work)
+    return await this.#host.use(reach === 'all' ? undefined : reach, work)
   }
 
   async look({ signal }: AbortOptions): Promise<Look> {

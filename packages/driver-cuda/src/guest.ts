@@ -2,40 +2,48 @@ import { EGpuError } from '@egpu/core'
 import type { AbortOptions, EGpuDevice, Guest, LeaveResult } from '@egpu/core'
 import { CudaContext } from './context.ts'
 import type { CudaOptions } from './context.ts'
-import { bytesOf, processesIn } from './cuda-process.ts'
+import { processesIn } from './cuda-process.ts'
 import type { CudaProcess } from './cuda-process.ts'
 import type { OnProgress } from './checkpoint/progress.ts'
 import { ProcessState } from './checkpoint/results.ts'
 import type { CudaDriver } from './driver.ts'
+import { planIn } from './leaving.ts'
+import type { Leaving, LeavingOptions } from './leaving.ts'
 
-export interface CudaGuestOptions extends CudaOptions {
+export interface CudaGuestOptions extends CudaOptions, LeavingOptions {
   /** The manager's own `cudaDriver()`: it lets go of the GPU's device node along with the processes. */
   readonly driver?: CudaDriver | undefined
-  /** Whether a GPU, by UUID, may take what has to leave another. All may by default. */
-  readonly mayMoveTo?: ((uuid: string) => boolean) | undefined
-  /** Park even where there is an equal GPU. Off by default. */
-  readonly alwaysPark?: boolean | undefined
   readonly onProgress?: OnProgress | undefined
   /** Hears of a process that could not be brought back after the disconnect was called off. */
   readonly onError?: ((error: unknown) => void) | undefined
 }
 
+export interface CudaGuest extends Guest {
+  /** Resolves once everybody runs again who was called back: await it before the process ends. */
+  settled(): Promise<void>
+}
+
 /**
  * Has the CUDA processes of a GPU leave before it is disconnected: `manager.addGuest(cudaGuest({ driver }))`. They move
- * to an equal GPU with room if there is one, else they are parked in host memory until `resumeParked()`. One that can
- * do neither is a veto, and those that had left come back.
+ * to an equal GPU with room if there is one and if that frees this one, else they are parked in host memory until
+ * `resumeParked()`. One that can do neither is a veto before anybody is stopped; when one fails on the way, those that
+ * had been parked come back.
+ *
+ * A program that may see several GPUs keeps all of them open wherever it computes, so moving it would free none; one
+ * started with `runMovable(…, { gpu })`, or with one GPU in `CUDA_VISIBLE_DEVICES`, takes only its own along.
  */
-export function cudaGuest(options: CudaGuestOptions = {}): Guest {
+export function cudaGuest(options: CudaGuestOptions = {}): CudaGuest {
   const context = new CudaContext(options)
   /** What a call-off has to undo, by the device that was to go. */
-  const away = new Map<string, { readonly parked: CudaProcess[]; readonly takeBack: (() => void) | undefined }>()
+  const away = new Map<
+    string,
+    { readonly parked: readonly CudaProcess[]; readonly takeBack: (() => void) | undefined }
+  >()
+  const comingBack = new Set<Promise<void>>()
 
-  const stay = (device: EGpuDevice): void => {
-    const left = away.get(device.id)
-    away.delete(device.id)
-    left?.takeBack?.()
-    for (const process of left?.parked ?? []) {
-      process.resume().catch((error: unknown) => options.onError?.(error))
+  const resumeAll = async (parked: readonly CudaProcess[]): Promise<void> => {
+    for (const process of parked) {
+      await process.resume().catch((error: unknown) => options.onError?.(error))
     }
   }
 
@@ -48,15 +56,17 @@ export function cudaGuest(options: CudaGuestOptions = {}): Guest {
       const parked: CudaProcess[] = []
       const moved: string[] = []
       try {
-        for (const group of await groupsOn(context, uuid, signal)) {
+        const leavings = await planIn(context, uuid, { ...options, signal })
+        const staying = leavings.flatMap((one) => (one.how === 'stay' ? [`${namesOf(one)}: ${one.reason}`] : []))
+        if (staying.length > 0) return { left: false, reason: staying.join('; ') }
+        for (const leaving of leavings) {
           signal?.throwIfAborted()
-          const what = group.map(({ name, pid }) => `${name} (pid ${pid})`).join(', ')
-          const where = await leaveWith(group, uuid, context, options, signal)
-          if (where === undefined) parked.push(...group.slice(0, 1))
-          moved.push(where === undefined ? `${what}: parked in host memory` : `${what}: moved to ${where}`)
+          const where = await carryOut(leaving, uuid, context, options, signal)
+          if (where === undefined) parked.push(...leaving.processes.slice(0, 1))
+          moved.push(`${namesOf(leaving)}: ${where === undefined ? 'parked in host memory' : `moved to ${where}`}`)
         }
       } catch (error) {
-        for (const process of parked) await process.resume().catch((problem: unknown) => options.onError?.(problem))
+        await resumeAll(parked)
         signal?.throwIfAborted()
         if (!EGpuError.is(error)) throw error
         return { left: false, reason: error.message }
@@ -67,72 +77,42 @@ export function cudaGuest(options: CudaGuestOptions = {}): Guest {
       away.set(device.id, { parked, takeBack })
       return { left: true, moved }
     },
-    stay,
+    stay(device: EGpuDevice): void {
+      const left = away.get(device.id)
+      away.delete(device.id)
+      left?.takeBack?.()
+      const back = resumeAll(left?.parked ?? []).finally(() => comingBack.delete(back))
+      comingBack.add(back)
+    },
+    async settled(): Promise<void> {
+      await Promise.all(comingBack)
+    },
   }
+}
+
+function namesOf({ processes }: Leaving): string {
+  return processes.map(({ name, pid }) => `${name} (pid ${pid})`).join(', ')
 }
 
 /** Where the group went; `undefined` when it was parked. */
-async function leaveWith(
-  group: readonly CudaProcess[],
+async function carryOut(
+  { processes, ...leaving }: Leaving,
   uuid: string,
   context: CudaContext,
-  { mayMoveTo = () => true, alwaysPark = false, onProgress }: CudaGuestOptions,
+  { onProgress }: CudaGuestOptions,
   signal: AbortSignal | undefined,
 ): Promise<string | undefined> {
-  const [process] = group as [CudaProcess]
-  const target = alwaysPark ? undefined : await equalGpu(context, uuid, group, mayMoveTo, signal)
-  if (target === undefined) {
+  const [process] = processes as readonly [CudaProcess]
+  if (leaving.how !== 'move') {
     await process.park({ signal, onProgress })
     return undefined
   }
-  await process.moveTo(target, { from: uuid, signal, onProgress })
-  return target
-}
-
-/** The running ones, each group once. */
-async function groupsOn(
-  context: CudaContext,
-  uuid: string,
-  signal: AbortSignal | undefined,
-): Promise<readonly (readonly CudaProcess[])[]> {
-  const processes = await processesIn(context, { signal })
-  const isOn = (process: CudaProcess): boolean =>
-    process.state !== ProcessState.Checkpointed && process.memory.some((one) => one.uuid === uuid)
-  const groups = new Map<string, readonly CudaProcess[]>()
-  for (const process of processes.filter(isOn)) {
-    groups.set(
-      process.group.join(),
-      processes.filter(({ pid }) => process.group.includes(pid)),
-    )
-  }
-  return [...groups.values()]
-}
-
-/** A GPU of the same kind, awake, with the most room, if that is enough. */
-async function equalGpu(
-  context: CudaContext,
-  uuid: string,
-  group: readonly CudaProcess[],
-  mayMoveTo: (uuid: string) => boolean,
-  signal: AbortSignal | undefined,
-): Promise<string | undefined> {
-  const { gpus } = await context.gpus.look({ signal })
-  const source = gpus.get(uuid)?.observation
-  if (source === undefined) return undefined
-  const needed = group.reduce((sum, { memory }) => sum + bytesOf(memory.filter((one) => one.uuid === uuid)), 0)
-  let best: { readonly uuid: string; readonly free: number } | undefined
-  for (const [candidate, { observation, busId }] of gpus) {
-    const isEqual =
-      observation.gpu.deviceId === source.gpu.deviceId && observation.gpu.name === source.gpu.name && candidate !== uuid
-    const isAvailable = observation.stage === 'ready' && observation.powerState !== 'suspended' && mayMoveTo(candidate)
-    if (!isEqual || !isAvailable) continue
-    const { memoryTotal = 0, memoryUsed = 0 } = await context.gpus.use((host) =>
-      host.call('nvml.health', { busId }, { signal }),
-    )
-    const free = memoryTotal - memoryUsed
-    if (free >= needed && free > (best?.free ?? 0)) best = { uuid: candidate, free }
-  }
-  return best?.uuid
+  await process.moveTo(leaving.to, { from: uuid, signal, onProgress })
+  const now = await processesIn(context, { signal })
+  const staying = now.find(({ pid, opens }) => process.group.includes(pid) && opens.includes(uuid))
+  if (staying === undefined) return leaving.to
+  await staying.park({ signal, onProgress })
+  return undefined
 }
 
 /** What became of one parked group. */

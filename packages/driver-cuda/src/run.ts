@@ -3,6 +3,11 @@ import type { SpawnOptions } from 'node:child_process'
 import type { AbortOptions } from '@egpu/core'
 
 export interface RunOptions extends AbortOptions {
+  /**
+   * The one GPU it may see, by UUID: then it can be moved off it. Without, CUDA opens all there are, and the program can
+   * only be parked.
+   */
+  readonly gpu?: string | undefined
   readonly environment?: Readonly<Record<string, string>> | undefined
   /** As `child_process.spawn` takes it; the terminal's by default. */
   readonly stdio?: SpawnOptions['stdio']
@@ -14,10 +19,16 @@ export interface RunOptions extends AbortOptions {
 export type RunResult = { readonly exitCode: number } | { readonly endedBy: NodeJS.Signals }
 
 /**
- * What keeps memory shared between processes out of the way, which no driver can checkpoint: NCCL and CUDA IPC then
- * copy through host memory. https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
+ * What keeps memory that the driver shares between processes out of the way, which it cannot restore: NCCL then copies
+ * through files in /dev/shm. https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html; with
+ * P2P, or with cuMem buffers, two processes could be parked and never resumed (driver 580, NCCL of PyTorch 2.11).
  */
-const movable: Readonly<Record<string, string>> = { NCCL_P2P_DISABLE: '1', NCCL_NVLS_ENABLE: '0' }
+const movable: Readonly<Record<string, string>> = {
+  NCCL_P2P_DISABLE: '1',
+  NCCL_CUMEM_ENABLE: '0',
+  NCCL_CUMEM_HOST_ENABLE: '0',
+  NCCL_NVLS_ENABLE: '0',
+}
 
 /**
  * Starts a program so that it can be parked and moved: as a process group of its own, which is what belongs together,
@@ -25,12 +36,12 @@ const movable: Readonly<Record<string, string>> = { NCCL_P2P_DISABLE: '1', NCCL_
  * shared GPU memory. Aborting `signal` asks it to end (SIGTERM). Rejects when it cannot be started.
  */
 export function runMovable(command: string, args: readonly string[], options: RunOptions = {}): Promise<RunResult> {
-  const { signal, stdio = 'inherit', environment = {}, onStart } = options
+  const { signal, stdio = 'inherit', environment = {}, onStart, gpu } = options
   signal?.throwIfAborted()
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       detached: true,
-      env: { ...movable, ...process.env, ...environment },
+      env: { ...movable, ...process.env, ...(gpu === undefined ? {} : { CUDA_VISIBLE_DEVICES: gpu }), ...environment },
       stdio,
     })
     const end = (): void => void child.kill('SIGTERM')

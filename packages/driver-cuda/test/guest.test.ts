@@ -1,3 +1,5 @@
+import { readdirSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { EGpuManager } from '@egpu/core'
 import type { EGpuDevice } from '@egpu/core'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
@@ -28,7 +30,7 @@ async function device(index: number): Promise<EGpuDevice> {
 const signal = (): AbortSignal => new AbortController().signal
 
 it('has a program move to the equal GPU, and lets go of the device itself', async () => {
-  const victim = await machine.start()
+  const victim = await machine.start({ traits: ['only'] })
   const guest = cudaGuest({ ...machine.options, driver })
   const leaving = await device(0)
   const result = await guest.leave(leaving, { signal: signal() })
@@ -39,9 +41,26 @@ it('has a program move to the equal GPU, and lets go of the device itself', asyn
   expect(machine.ctl('attached', 0)).toBe(attached)
 })
 
+it('parks a program that would keep the GPU open from another one', async () => {
+  const victim = await machine.start()
+  const result = await cudaGuest({ ...machine.options, driver }).leave(await device(0), { signal: signal() })
+  expect(result).toEqual({ left: true, moved: [`victim (pid ${victim.pid}): parked in host memory`] })
+  expect(readdirSync(`/proc/${victim.pid}/fd`).map((fd) => readlinkSync(`/proc/${victim.pid}/fd/${fd}`))).not.toContain(
+    join(machine.devRoot, 'nvidia0'),
+  )
+})
+
+it('vetoes for a program that computes elsewhere and has the GPU open, before anybody is disturbed', async () => {
+  const [here, elsewhere] = [await machine.start({ traits: ['only'] }), await machine.start({ gpu: 1 })]
+  const result = await cudaGuest({ ...machine.options, driver }).leave(await device(0), { signal: signal() })
+  expect(result).toMatchObject({ left: false, reason: expect.stringContaining(`pid ${elsewhere.pid}`) })
+  expect(machine.process(here.pid)).toBe('0 0')
+  expect(machine.log()).toEqual([])
+})
+
 it('parks where no GPU is equal; a call-off brings the program back', async () => {
   machine.ctl('gpu', 1, 'device', 0x2235_10de)
-  const victim = await machine.start()
+  const victim = await machine.start({ traits: ['only'] })
   const guest = cudaGuest({ ...machine.options, driver })
   const leaving = await device(0)
   expect(await guest.leave(leaving, { signal: signal() })).toMatchObject({

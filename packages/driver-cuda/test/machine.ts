@@ -13,14 +13,16 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { LibraryOptions } from '../src/index.ts'
 
 const sources = fileURLToPath(new URL('./fake-cuda/', import.meta.url))
 
 interface Built {
   readonly nvmlLibrary: string
   readonly cudaLibrary: string
+  readonly systemLibrary: string
   readonly victim: string
   readonly ctl: string
 }
@@ -39,6 +41,7 @@ function build(): Built {
     }
     cc('libcuda.so', ['-shared', '-fPIC'], 'cuda.c')
     cc('libnvidia-ml.so', ['-shared', '-fPIC'], 'nvml.c')
+    cc('libkernel.so', ['-shared', '-fPIC'], 'kernel.c')
     cc('victim', ['-pthread'], 'victim.c')
     cc('ctl', [], 'ctl.c')
     try {
@@ -50,6 +53,7 @@ function build(): Built {
   return {
     nvmlLibrary: join(home, 'libnvidia-ml.so'),
     cudaLibrary: join(home, 'libcuda.so'),
+    systemLibrary: join(home, 'libkernel.so'),
     victim: join(home, 'victim'),
     ctl: join(home, 'ctl'),
   }
@@ -71,7 +75,8 @@ export interface VictimOptions {
   readonly bytes?: number
   readonly steps?: number
   readonly stepMs?: number
-  readonly traits?: readonly ('uvm' | 'badly' | 'mig' | 'busy')[]
+  readonly traits?: readonly ('uvm' | 'badly' | 'managed' | 'mig' | 'busy' | 'only' | 'event' | 'nccl')[]
+  readonly environment?: Readonly<Record<string, string>>
   readonly detached?: boolean
 }
 
@@ -81,6 +86,8 @@ const bus = ['06', '07', '08', '09']
 export class FakeMachine implements Disposable {
   readonly home: string = mkdtempSync(join(tmpdir(), 'egpu-cuda-'))
   readonly sysfsRoot: string = join(this.home, 'sys')
+  /** In place of /dev. */
+  readonly devRoot: string = join(this.home, 'dev')
   readonly stateDirectory: string = join(this.home, 'state')
   readonly built: Built = build()
   readonly #before = process.env['EGPU_FAKE_CUDA']
@@ -89,22 +96,33 @@ export class FakeMachine implements Disposable {
 
   constructor(gpus = 2) {
     process.env['EGPU_FAKE_CUDA'] = join(this.home, 'machine')
+    process.env['EGPU_FAKE_DEV'] = this.devRoot
     this.ctl('create', gpus)
+    mkdirSync(join(this.devRoot, 'shm'), { recursive: true })
+    for (const name of ['nvidiactl', 'nvidia0', 'nvidia1', 'nvidia2', 'nvidia3']) {
+      writeFileSync(join(this.devRoot, name), '')
+    }
+    writeFileSync(join(this.devRoot, 'nvidia-uvm'), new Uint8Array(2 ** 21))
+    for (const name of ['nvmlLibrary', 'cudaLibrary', 'systemLibrary'] as const) {
+      symlinkSync(this.built[name], join(this.home, basename(this.built[name])))
+    }
     mkdirSync(join(this.sysfsRoot, 'bus/pci/drivers/nvidia'), { recursive: true })
     for (let index = 0; index < gpus; index += 1) this.plug(index)
   }
 
-  get libraries(): { readonly nvmlLibrary: string; readonly cudaLibrary: string } {
-    const { nvmlLibrary, cudaLibrary } = this.built
-    return { nvmlLibrary, cudaLibrary }
+  /** Each machine has paths of its own, so that no process of one is taken for another's. */
+  get libraries(): Required<LibraryOptions> {
+    const here = (library: string): string => join(this.home, basename(library))
+    const { nvmlLibrary, cudaLibrary, systemLibrary } = this.built
+    return {
+      nvmlLibrary: here(nvmlLibrary),
+      cudaLibrary: here(cudaLibrary),
+      systemLibrary: here(systemLibrary),
+      devRoot: this.devRoot,
+    }
   }
 
-  get options(): {
-    readonly nvmlLibrary: string
-    readonly cudaLibrary: string
-    readonly sysfsRoot: string
-    readonly stateDirectory: string
-  } {
+  get options(): Required<LibraryOptions> & { readonly sysfsRoot: string; readonly stateDirectory: string } {
     return { ...this.libraries, sysfsRoot: this.sysfsRoot, stateDirectory: this.stateDirectory }
   }
 
@@ -148,9 +166,10 @@ export class FakeMachine implements Disposable {
 
   /** Resolves when it computes. */
   async start(options: VictimOptions = {}): Promise<Victim> {
-    const { gpu = 0, bytes = 2 ** 30, steps = 0, stepMs = 5, traits = [], detached = true } = options
+    const { gpu = 0, bytes = 2 ** 30, steps = 0, stepMs = 5, traits = [], environment, detached = true } = options
     const child = spawn(this.built.victim, [gpu, bytes, steps, stepMs, ...traits].map(String), {
       detached,
+      env: { ...process.env, ...environment },
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     this.#victims.add(child)

@@ -1,4 +1,5 @@
-import { EGpuErrorCode } from '@egpu/core'
+import { EGpuErrorCode, systemClock } from '@egpu/core'
+import type { Clock } from '@egpu/core'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { listCudaProcesses, recoverCudaProcesses } from '../src/index.ts'
 import type { CudaOptions, CudaProcess, MoveProgress } from '../src/index.ts'
@@ -260,20 +261,52 @@ describe('moving', () => {
     expect(machine.log()).toEqual([])
   })
 
-  it('tries a restore again that found no memory', async () => {
+  it('waits for memory on the other GPU that is just being given back', async () => {
     const victim = await machine.start()
-    const target = await find(victim.pid)
-    machine.ctl('fail', 'restore', 2, 1)
-    await target.moveTo(machine.uuid(1))
+    const waits: number[] = []
+    const clock: Clock = {
+      ...systemClock,
+      now: () => systemClock.now(),
+      sleep: (ms) => {
+        waits.push(ms)
+        machine.ctl('gpu', 1, 'memory', 2 ** 34)
+        return Promise.resolve()
+      },
+    }
+    const target = await find(victim.pid, { clock })
+    machine.ctl('pause', 'checkpoint', 'after')
+    const call = target.moveTo(machine.uuid(1))
+    await machine.until('the checkpoint', () => machine.ctl('paused') === '1')
+    machine.ctl('gpu', 1, 'memory', 2 ** 29)
+    machine.ctl('go-on')
+    await call
+    expect(waits.length).toBeGreaterThan(0)
     expect(machine.process(victim.pid)).toBe('0 1')
   })
 
-  it('goes back to where it came from when the new GPU will not have it', async () => {
+  it('goes back to where it came from when the new GPU has filled up, without a restore that would be its last', async () => {
     const victim = await machine.start()
     const target = await find(victim.pid)
-    machine.ctl('fail', 'restore', 2, 3)
-    await expect(target.moveTo(machine.uuid(1))).rejects.toMatchObject(code(EGpuErrorCode.TargetIncompatible))
+    machine.ctl('pause', 'checkpoint', 'after')
+    const call = target.moveTo(machine.uuid(1))
+    await machine.until('the checkpoint', () => machine.ctl('paused') === '1')
+    machine.ctl('gpu', 1, 'memory', 2 ** 29)
+    machine.ctl('go-on')
+    await expect(call).rejects.toMatchObject(code(EGpuErrorCode.TargetIncompatible))
     expect(machine.process(victim.pid)).toBe('0 0')
+    expect(machine.log().filter((line) => line.startsWith('restore'))).toEqual([`restore ${victim.pid} 0`])
+    await expectSameBits(victim, machine)
+  })
+
+  it('leaves parked what does not fit back now', async () => {
+    const victim = await machine.start()
+    await (await find(victim.pid)).park()
+    machine.ctl('gpu', 0, 'memory', 2 ** 29)
+    const call = (await find(victim.pid)).resume()
+    await expect(call).rejects.toMatchObject(code(EGpuErrorCode.TargetIncompatible))
+    expect(machine.process(victim.pid)).toBe('2 0')
+    machine.ctl('gpu', 0, 'memory', 2 ** 34)
+    await (await find(victim.pid)).resume()
     await expectSameBits(victim, machine)
   })
 

@@ -69,13 +69,18 @@ function checkPair(source: MappableGpu, target: MappableGpu, bytesOn: ReadonlyMa
   }
 }
 
-/** As `CUcheckpointGpuPair`: 16 bytes of old UUID and 16 of new, for each GPU. */
-export function gpuPairs(mapping: ReadonlyMap<string, string>): Uint8Array {
-  return Buffer.concat([...mapping].flatMap(([from, to]) => [uuidBytes(from), uuidBytes(to)]))
+/** As `CUcheckpointGpuPair`: 16 bytes of old UUID and 16 of new for each GPU, in hexadecimal. */
+export function gpuPairs(mapping: ReadonlyMap<string, string>): string {
+  return [...mapping].map(([from, to]) => uuidDigits(from) + uuidDigits(to)).join('')
 }
 
-function uuidBytes(uuid: string): Buffer {
-  const hex = uuid.replace(/^GPU-/i, '').replaceAll('-', '')
-  if (!/^[\da-f]{32}$/i.test(hex)) throw new TypeError(`${uuid} is not the UUID of a GPU`)
-  return Buffer.from(hex, 'hex')
+/** The way back. */
+export function inverted(mapping: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  return new Map([...mapping].map(([from, to]) => [to, from]))
+}
+
+function uuidDigits(uuid: string): string {
+  const digits = uuid.replace(/^GPU-/i, '').replaceAll('-', '')
+  if (!/^[\da-f]{32}$/i.test(digits)) throw new TypeError(`${uuid} is not the UUID of a GPU`)
+  return digits
 }

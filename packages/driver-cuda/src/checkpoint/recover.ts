@@ -4,8 +4,7 @@ import type { CudaOptions } from '../context.ts'
 import { readProcess } from '../processes/proc.ts'
 import type { JournalEntry } from './journal.ts'
 import { ProcessState, stepError } from './results.ts'
-import { Steps } from './steps.ts'
-import type { Member } from './steps.ts'
+import { Steps, memberOf } from './steps.ts'
 
 /** What became of a process that was noted in the journal. */
 export interface Recovery {
@@ -38,11 +37,11 @@ export async function recoverIn(
   concerns: (entry: JournalEntry) => boolean,
   { signal }: AbortOptions,
 ): Promise<readonly Recovery[]> {
-  const { journal, cuda, procRoot, clock, stepTimeoutMs } = context
+  const { journal, cuda } = context
   const entries = journal.entries().filter(concerns)
   if (entries.length === 0) return []
   return await cuda.use(undefined, async (host) => {
-    const steps = new Steps(host, { procRoot, clock, stepTimeoutMs })
+    const steps = new Steps(host, context.stepsOptions)
     const recoveries: Recovery[] = []
     for (const entry of entries) {
       signal?.throwIfAborted()
@@ -54,7 +53,7 @@ export async function recoverIn(
 
 async function recover({ journal, procRoot }: CudaContext, steps: Steps, entry: JournalEntry): Promise<Recovery> {
   const { pid, name, startTime } = entry
-  const member: Member = { pid, startTime, name, bytes: entry.gpus.reduce((sum, { bytes }) => sum + bytes, 0) }
+  const member = memberOf({ pid, startTime, name, memory: entry.gpus })
   if (readProcess(procRoot, pid)?.startTime !== startTime) {
     journal.forget(entry)
     return { pid, name, outcome: 'ended' }

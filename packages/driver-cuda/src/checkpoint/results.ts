@@ -88,9 +88,16 @@ function meaningOf({ step, pid, result, state }: StepFailure): Meaning {
         text: `process ${pid} may not be traced by us: run this as its user or as root, and look at /proc/sys/kernel/yama/ptrace_scope`,
       }
     case CudaResult.OutOfMemory:
+      // github.com/NVIDIA/cuda-checkpoint/issues/44
+      if (step === 'restore') {
+        return {
+          code: EGpuErrorCode.MigrationFailed,
+          text: `the GPU ran out of memory while process ${pid} was put back, and NVIDIA's driver does not try that twice: start it again`,
+        }
+      }
       return {
         code: EGpuErrorCode.TargetIncompatible,
-        text: `there is not enough memory for process ${pid}: free some on the GPU and try again`,
+        text: `there is not enough memory for process ${pid}: free some and try again`,
       }
     case CudaResult.InvalidDevice:
     case CudaResult.NoDevice:

@@ -2,6 +2,7 @@ import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { Clock } from '@egpu/core'
 import type { NativeHost } from '../host/native-host.ts'
 import { readProcess } from '../processes/proc.ts'
+import { gpuPairs } from './mapping.ts'
 import { CudaResult, ProcessState, StepFailure, stateNamed } from './results.ts'
 import type { StepName } from './results.ts'
 
@@ -10,9 +11,25 @@ export interface Member {
   readonly pid: number
   readonly startTime: string
   readonly name: string
-  /** What it holds on GPUs, as far as known. */
+  /** What it holds on GPUs, or held before it was parked, as far as known. */
   readonly bytes: number
+  readonly memory: readonly { readonly uuid: string; readonly bytes: number }[]
 }
+
+export function memberOf({
+  pid,
+  startTime,
+  name,
+  memory,
+}: Omit<Member, 'bytes' | 'memory'> & {
+  readonly memory: readonly { readonly uuid: string; readonly bytes: number | undefined }[]
+}): Member {
+  const known = memory.map(({ uuid, bytes = 0 }) => ({ uuid, bytes }))
+  return { pid, startTime, name, memory: known, bytes: known.reduce((sum, { bytes }) => sum + bytes, 0) }
+}
+
+/** Which GPU each becomes; `undefined` is all as before. */
+export type Mapping = ReadonlyMap<string, string> | undefined
 
 /** One step that was done, and how long the driver took. */
 export interface StepTaken {
@@ -31,6 +48,8 @@ export interface StepsOptions {
   readonly clock: Clock
   /** What a step may take beside copying, before its host is given up. */
   readonly stepTimeoutMs: number
+  /** Rejects when a restore must not be tried now. */
+  readonly awaitRoom: (member: Member, mapping: Mapping) => Promise<void>
 }
 
 /** The driver's four calls with what it takes to trust them: the right process, and the state read back. */
@@ -40,12 +59,14 @@ export class Steps {
   readonly #procRoot: string
   readonly #clock: Clock
   readonly #stepTimeoutMs: number
+  readonly #awaitRoom: StepsOptions['awaitRoom']
 
-  constructor(host: NativeHost, { procRoot, clock, stepTimeoutMs }: StepsOptions) {
+  constructor(host: NativeHost, { procRoot, clock, stepTimeoutMs, awaitRoom }: StepsOptions) {
     this.#host = host
     this.#procRoot = procRoot
     this.#clock = clock
     this.#stepTimeoutMs = stepTimeoutMs
+    this.#awaitRoom = awaitRoom
   }
 
   async initialize(): Promise<void> {
@@ -89,11 +110,12 @@ export class Steps {
     await this.#done('checkpoint', member, answer, ProcessState.Checkpointed)
   }
 
-  async restore(member: Member, gpuPairs: Uint8Array | undefined): Promise<void> {
+  async restore(member: Member, mapping: Mapping): Promise<void> {
+    await this.#awaitRoom(member, mapping)
     this.assertSame(member)
     const answer = await this.#host.call(
       'cuda.restore',
-      { pid: member.pid, gpuPairs },
+      { pid: member.pid, gpuPairs: mapping && gpuPairs(mapping) },
       { timeoutMs: this.#limitMs(member) },
     )
     await this.#done('restore', member, answer, ProcessState.Locked)
@@ -106,12 +128,12 @@ export class Steps {
   }
 
   /**
-   * Whatever a process is in the middle of, it runs in the end: on the GPU it came from, or where `gpuPairs` says. A
-   * step that somebody else has begun is waited for. Throws when the driver refuses.
+   * Whatever a process is in the middle of, it runs in the end, on the GPU it came from. A step that somebody else has
+   * begun is waited for. Throws when the driver refuses.
    */
-  async settleRunning(member: Member, gpuPairs?: Uint8Array): Promise<void> {
+  async settleRunning(member: Member): Promise<void> {
     await this.#settle(member, ProcessState.Running, async (state) => {
-      if (state === ProcessState.Checkpointed) await this.restore(member, gpuPairs)
+      if (state === ProcessState.Checkpointed) await this.restore(member, undefined)
       else await this.unlock(member)
     })
   }

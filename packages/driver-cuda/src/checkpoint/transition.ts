@@ -7,8 +7,9 @@ import type { CudaProcessFacts } from '../processes/survey.ts'
 import { withProgress } from './progress.ts'
 import type { OnProgress } from './progress.ts'
 import { CudaResult, ProcessState, StepFailure, stepError } from './results.ts'
-import { Steps } from './steps.ts'
-import type { Member, StepTaken } from './steps.ts'
+import { inverted } from './mapping.ts'
+import { Steps, memberOf } from './steps.ts'
+import type { Mapping, Member, StepTaken } from './steps.ts'
 
 export interface TransitionOptions extends AbortOptions {
   readonly onProgress?: OnProgress | undefined
@@ -24,9 +25,6 @@ export interface TransitionReport {
   readonly pauseMs: number
 }
 
-/** A restore that failed is tried again: memory that another process is just giving back is free a moment later. */
-const restoreAttempts = 3
-const restoreRetryMs = 500
 const afterHangMs = 2_000
 
 /**
@@ -45,12 +43,7 @@ export class Transition {
     this.#context = context
     this.#processes = processes
     this.#options = options
-    this.#members = processes.map(({ pid, startTime, name, memory }) => ({
-      pid,
-      startTime,
-      name,
-      bytes: memory.reduce((sum, { bytes = 0 }) => sum + bytes, 0),
-    }))
+    this.#members = processes.map(memberOf)
   }
 
   /** Takes everything off the GPUs, into host memory. */
@@ -62,13 +55,13 @@ export class Transition {
   }
 
   /** Over to other GPUs. */
-  async move(gpuPairs: Uint8Array): Promise<TransitionReport> {
+  async move(mapping: ReadonlyMap<string, string>): Promise<TransitionReport> {
     return await this.#run(
       'could not be moved',
       ProcessState.Running,
       async (steps) => {
         await this.#stop(steps)
-        await this.#go(steps, gpuPairs)
+        await this.#go(steps, mapping)
         await this.#commit(steps, 'running')
       },
       async (steps) => {
@@ -77,20 +70,20 @@ export class Transition {
           const state = await steps.state(member).catch(() => undefined)
           if (state !== ProcessState.Locked || !this.#hasArrived(member)) continue
           await steps.checkpoint(member)
-          await steps.restore(member, inverted(gpuPairs))
+          await steps.restore(located(member, mapping), inverted(mapping))
         }
         await this.#runAgain(steps)
       },
     )
   }
 
-  /** Back from host memory, onto the GPUs it came from or onto those of `gpuPairs`. A failure leaves it parked. */
-  async resume(gpuPairs: Uint8Array | undefined): Promise<TransitionReport> {
+  /** Back from host memory, onto the GPUs it came from or onto those of `mapping`. A failure leaves it parked. */
+  async resume(mapping: Mapping): Promise<TransitionReport> {
     return await this.#run(
       'could not be resumed and stays parked',
       ProcessState.Checkpointed,
       async (steps) => {
-        await this.#go(steps, gpuPairs)
+        await this.#go(steps, mapping)
         await this.#commit(steps, 'running')
       },
       async (steps) => {
@@ -110,10 +103,10 @@ export class Transition {
     undo: (steps: Steps) => Promise<void> = (steps) => this.#runAgain(steps),
   ): Promise<TransitionReport> {
     const { signal } = this.#options
-    const { cuda, procRoot, clock, stepTimeoutMs } = this.#context
+    const { cuda, clock } = this.#context
     signal?.throwIfAborted()
     return await cuda.use(undefined, async (host) => {
-      const steps = new Steps(host, { procRoot, clock, stepTimeoutMs })
+      const steps = new Steps(host, this.#context.stepsOptions)
       await steps.initialize()
       for (const member of this.#members) {
         const state = await steps.state(member).catch((error: unknown) => {
@@ -145,7 +138,7 @@ export class Transition {
       for (const { pid, startTime, name, memory } of this.#processes) {
         const gpus = memory.map(({ uuid, bytes = 0 }) => ({ uuid, bytes }))
         this.#context.journal.claim({ pid, startTime, name, group, gpus })
-        claimed.push({ pid, startTime, name, bytes: 0 })
+        claimed.push(memberOf({ pid, startTime, name, memory: gpus }))
       }
     } catch (error) {
       for (const member of claimed) this.#context.journal.forget(member)
@@ -160,36 +153,41 @@ export class Transition {
       signal?.throwIfAborted()
       await steps.lock(member, this.#context.lockTimeoutMs)
     }
+    await this.#assertUnshared()
     for (const member of this.#members) {
       signal?.throwIfAborted()
       await this.#watched(member, 'checkpoint', () => steps.checkpoint(member))
     }
   }
 
-  /** Everybody gets memory back before anybody may work. */
-  async #go(steps: Steps, gpuPairs: Uint8Array | undefined): Promise<void> {
-    for (const member of this.#members) {
-      this.#options.signal?.throwIfAborted()
-      await this.#watched(member, 'restore', () => this.#restore(steps, member, gpuPairs))
-    }
-    for (const member of this.#members) await steps.unlock(member)
+  /**
+   * Looks once more now that nobody can make a CUDA call any more: memory that was shared a moment ago would make a
+   * checkpoint that cannot be restored.
+   */
+  async #assertUnshared(): Promise<void> {
+    const { signal } = this.#options
+    const pids = this.#members.map(({ pid }) => pid)
+    const imports = await this.#context.gpus
+      .use((host) => host.call('kernel.imported', { pids }, { signal }))
+      // A driver that cannot be asked: the first look has refused whoever has neighbours.
+      .catch(() => [])
+    const shared = imports.find(({ bytes }) => bytes > 0)
+    if (shared === undefined) return
+    throw new EGpuError(
+      EGpuErrorCode.NotSupported,
+      `process ${shared.pid} was left alone: it has just opened ${shared.bytes} bytes of another process's GPU memory (CUDA IPC), which NVIDIA could not restore`,
+      { driver: 'cuda' },
+    )
   }
 
-  async #restore(steps: Steps, member: Member, gpuPairs: Uint8Array | undefined): Promise<void> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        await steps.restore(member, gpuPairs)
-        this.#arrived.add(member.pid)
-        return
-      } catch (error) {
-        const isWorthIt =
-          error instanceof StepFailure &&
-          error.result === CudaResult.OutOfMemory &&
-          error.state === ProcessState.Checkpointed
-        if (!isWorthIt || attempt === restoreAttempts) throw error
-        await this.#context.clock.sleep(restoreRetryMs, { signal: this.#options.signal })
-      }
+  /** Everybody gets memory back before anybody may work. */
+  async #go(steps: Steps, mapping: Mapping): Promise<void> {
+    for (const member of this.#members) {
+      this.#options.signal?.throwIfAborted()
+      await this.#watched(member, 'restore', () => steps.restore(member, mapping))
+      this.#arrived.add(member.pid)
     }
+    for (const member of this.#members) await steps.unlock(member)
   }
 
   async #commit(steps: Steps, goal: 'running' | 'parked'): Promise<void> {
@@ -223,13 +221,13 @@ export class Transition {
 
   /** Takes back what was done; a host that was given up is replaced first. */
   async #undone(steps: Steps | undefined, undo: (steps: Steps) => Promise<void>): Promise<unknown> {
-    const { cuda, procRoot, clock } = this.#context
+    const { cuda } = this.#context
     try {
       if (steps !== undefined) await undo(steps)
       else {
         await cuda.use(undefined, async (host) => {
           // The driver hung a moment ago: it gets a short chance, and recovery the rest.
-          const fresh = new Steps(host, { procRoot, clock, stepTimeoutMs: afterHangMs })
+          const fresh = new Steps(host, { ...this.#context.stepsOptions, stepTimeoutMs: afterHangMs })
           await fresh.initialize()
           await undo(fresh)
         })
@@ -264,7 +262,9 @@ export class Transition {
       if (gpu === undefined) return uuid
       if (gpu === 'asleep') continue
       try {
-        await this.#context.gpus.use((host) => host.call('nvml.health', { busId: gpu.busId }, { timeoutMs: 2_000 }))
+        await this.#context.gpus.use((host) =>
+          host.call('nvml.health', { busId: gpu.busId, withLink: false }, { timeoutMs: 2_000 }),
+        )
       } catch (error) {
         if (error instanceof NvmlFailure && error.result === NvmlReturn.GpuIsLost) return uuid
       }
@@ -305,12 +305,10 @@ function isElsewhere({ pid, name }: Member, state: ProcessState): EGpuError {
   )
 }
 
-/** The way back: the two UUIDs of each pair change places. */
-function inverted(gpuPairs: Uint8Array): Uint8Array {
-  const back = new Uint8Array(gpuPairs.length)
-  for (let at = 0; at < gpuPairs.length; at += 32) {
-    back.set(gpuPairs.subarray(at + 16, at + 32), at)
-    back.set(gpuPairs.subarray(at, at + 16), at + 16)
-  }
-  return back
+/** What it holds now that it has arrived. */
+function located(member: Member, mapping: ReadonlyMap<string, string>): Member {
+  return memberOf({
+    ...member,
+    memory: member.memory.map(({ uuid, bytes }) => ({ uuid: mapping.get(uuid) ?? uuid, bytes })),
+  })
 }

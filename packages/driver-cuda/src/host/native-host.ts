@@ -47,8 +47,8 @@ export class NativeHost implements AsyncDisposable {
     // A session of its own: Ctrl-C in the terminal must not end it in the middle of a step.
     this.#child = fork(hostFile(), [JSON.stringify(config)], {
       detached: true,
-      execArgv: [],
-      serialization: 'advanced',
+      // It lives for days beside the application: what it throws away is collected early.
+      execArgv: ['--max-semi-space-size=1'],
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     })
     this.#exited = new Promise((resolve) => {
@@ -144,7 +144,7 @@ export class NativeHost implements AsyncDisposable {
       return
     }
     const pending = this.#settle(reply.id)
-    if ('value' in reply) {
+    if (!('error' in reply)) {
       pending?.resolve(reply.value)
       return
     }

@@ -10,6 +10,8 @@ export interface RawDevice {
   readonly name?: string | undefined
   readonly serial?: string | undefined
   readonly memoryTotal?: number | undefined
+  /** Of its device node: `/dev/nvidia<minor>`. */
+  readonly minor?: number | undefined
 }
 
 /** Sensors in NVML's units: degrees Celsius, milliwatts, bytes, percent. */
@@ -61,6 +63,13 @@ export interface RawProcess {
   readonly gpuInstance?: number | undefined
 }
 
+/** What a process has open of other processes' memory on one GPU. */
+export interface RawImport {
+  readonly busId: string
+  readonly pid: number
+  readonly bytes: number
+}
+
 /** An event of NVML: type and data as nvml.h defines them. */
 export interface RawEvent {
   readonly busId: string
@@ -83,32 +92,35 @@ export interface HostCalls {
   /** Only loads the library; opens no device. */
   'nvml.load': [undefined, undefined]
   'nvml.list': [undefined, { readonly driverVersion: string | undefined; readonly devices: readonly RawDevice[] }]
-  'nvml.health': [{ readonly busId: string }, RawHealth]
+  'nvml.health': [{ readonly busId: string; readonly withLink: boolean }, RawHealth]
   'nvml.details': [{ readonly busId: string }, RawDetails]
   'nvml.processes': [undefined, readonly RawProcess[]]
   /** From then on events come by themselves. */
   'nvml.watch': [undefined, undefined]
+  /** On every GPU that has been listed. */
+  'kernel.imported': [{ readonly pids: readonly number[] }, readonly RawImport[]]
   'cuda.version': [undefined, { readonly version: number | undefined; readonly canCheckpoint: boolean }]
   'cuda.initialize': [undefined, { readonly result: number }]
   'cuda.state': [Pid, { readonly result: number; readonly state: number }]
   'cuda.lock': [Pid & { readonly timeoutMs: number }, StepAnswer]
   'cuda.checkpoint': [Pid, StepAnswer]
-  'cuda.restore': [Pid & { readonly gpuPairs: Uint8Array | undefined }, StepAnswer]
+  /** `gpuPairs` in hexadecimal. */
+  'cuda.restore': [Pid & { readonly gpuPairs: string | undefined }, StepAnswer]
   'cuda.unlock': [Pid, StepAnswer]
   /** A held process is set to work again by the host if we die. */
   'cuda.hold': [Pid & { readonly held: boolean }, undefined]
-  'host.memory': [undefined, number]
-  'host.cpu': [undefined, { readonly user: number; readonly system: number }]
 }
 
 export interface HostConfig {
   readonly nvmlLibrary: string
   readonly cudaLibrary: string
+  readonly systemLibrary: string
+  readonly devRoot: string
   /** Only these GPUs may be touched; all when absent. */
   readonly busIds: readonly string[] | undefined
 }
 
 export type HostReply =
-  | { readonly id: number; readonly value: unknown }
+  | { readonly id: number; readonly value?: unknown }
   | { readonly id: number; readonly error: { readonly message: string; readonly nvmlResult?: number | undefined } }
   | { readonly event: RawEvent }

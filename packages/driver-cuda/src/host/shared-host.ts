@@ -4,45 +4,50 @@ import { NativeHost } from './native-host.ts'
 /** A host that nobody asks anything is closed after this, so that it does not hold the GPUs. */
 const lingerMs = 3_000
 
+type SharedConfig = Omit<HostConfig, 'busIds'>
+
+const pool = new Map<string, SharedHost>()
+
+/** The one host that everybody in this process shares who asks for the same. */
+export function pooledHost(purpose: 'nvml' | 'cuda', config: SharedConfig): SharedHost {
+  const key = JSON.stringify([purpose, config])
+  const host = pool.get(key) ?? new SharedHost(config)
+  pool.set(key, host)
+  return host
+}
+
 /** One native host for several callers: started when first asked, closed when nobody needs it any more. */
 export class SharedHost {
   #host: NativeHost | undefined
-  #busIds: string | undefined
+  #busIds: readonly string[] | undefined
   #users = 0
   #keepers = 0
   #linger: ReturnType<typeof setTimeout> | undefined
-  #closing: Promise<void> = Promise.resolve()
-  readonly #config: Omit<HostConfig, 'busIds'>
+  #closing: Promise<void> | undefined
+  readonly #whenIdle = new Set<() => void>()
+  readonly #config: SharedConfig
   readonly #onEvent: (event: RawEvent) => void
 
-  constructor(config: Omit<HostConfig, 'busIds'>, onEvent: (event: RawEvent) => void = () => undefined) {
+  constructor(config: SharedConfig, onEvent: (event: RawEvent) => void = () => undefined) {
     this.#config = config
     this.#onEvent = onEvent
   }
 
-  /** Whether a process of ours is there now, which may hold device nodes. */
-  get isRunning(): boolean {
-    return this.#host?.isOver === false
-  }
-
-  /** `busIds` are the GPUs that may be touched now; another set means another host. */
+  /** `busIds` are the GPUs that may be touched now; another set means another host, once nobody uses this one. */
   async use<T>(busIds: readonly string[] | undefined, work: (host: NativeHost) => Promise<T>): Promise<T> {
     clearTimeout(this.#linger)
-    const wanted = busIds === undefined ? undefined : busIds.join()
-    if (this.#host !== undefined && (this.#host.isOver || this.#busIds !== wanted)) this.#drop()
-    await this.#closing
-    if (this.#host === undefined) {
-      this.#host = NativeHost.start({ ...this.#config, busIds })
-      this.#host.onEvent(this.#onEvent)
-      this.#busIds = wanted
-    }
-    this.#users += 1
+    const host = await this.#enter(busIds)
     try {
-      return await work(this.#host)
+      return await work(host)
     } finally {
-      this.#users -= 1
-      this.#lingerOn()
+      this.#leave()
     }
+  }
+
+  /** The GPUs that the host there is now may touch; `none` when there is no host. */
+  get reach(): readonly string[] | 'all' | 'none' {
+    if (this.#host === undefined || this.#host.isOver) return 'none'
+    return this.#busIds ?? 'all'
   }
 
   /** Keeps it open until the returned function is called. */
@@ -57,17 +62,55 @@ export class SharedHost {
     }
   }
 
-  /** Ends the host, so that it holds nothing; the next `use` starts another. */
+  /** Ends the host now, so that it holds nothing; the next `use` starts another. */
   async release(): Promise<void> {
     clearTimeout(this.#linger)
     this.#drop()
     await this.#closing
   }
 
+  /** The same once those who use it now are done. */
+  async releaseWhenIdle(): Promise<void> {
+    while (this.#users > 0) await this.#idle()
+    await this.release()
+  }
+
+  async #enter(busIds: readonly string[] | undefined): Promise<NativeHost> {
+    for (;;) {
+      if (this.#host?.isOver === true) this.#drop()
+      if (this.#closing !== undefined) await this.#closing
+      else if (this.#host === undefined) {
+        this.#host = NativeHost.start({ ...this.#config, busIds })
+        this.#host.onEvent(this.#onEvent)
+        this.#busIds = busIds
+      } else if (this.#busIds?.join() === busIds?.join()) {
+        this.#users += 1
+        return this.#host
+      } else if (this.#users > 0) await this.#idle()
+      else this.#drop()
+    }
+  }
+
+  #leave(): void {
+    this.#users -= 1
+    if (this.#users > 0) return
+    for (const resolve of this.#whenIdle) resolve()
+    this.#whenIdle.clear()
+    this.#lingerOn()
+  }
+
+  #idle(): Promise<void> {
+    return new Promise((resolve) => void this.#whenIdle.add(resolve))
+  }
+
   #drop(): void {
     const host = this.#host
     this.#host = undefined
-    if (host !== undefined) this.#closing = Promise.all([this.#closing, host.close()]).then(() => undefined)
+    if (host === undefined) return
+    const closing = Promise.all([this.#closing, host.close()]).then(() => {
+      if (this.#closing === closing) this.#closing = undefined
+    })
+    this.#closing = closing
   }
 
   #lingerOn(): void {

@@ -1,16 +1,19 @@
-// The four calls of the CUDA driver that move a process, and the one that tells its state. Runs in the child process of
-// host.js, where a call that never comes back can be left behind.
-import { openCuda } from './libraries.js'
+// The four calls of the CUDA driver that move a process, and the one that tells its state. Each runs in a thread: they
+// take seconds, and other processes are waiting for theirs.
+import { inThread, openCuda, restoreArgumentsOf } from './libraries.js'
 
 /** CUresult and CUprocessState, as far as this file decides by them. */
 const SUCCESS = 0
-const state = { running: 0, locked: 1, checkpointed: 2 }
+const state = { locked: 1, checkpointed: 2 }
 
 export class Cuda {
   #fn
-  #initialized = false
+  /** @type {Promise<number> | undefined} */
+  #initialized
   /** Processes that must not stay locked when whoever asked for it dies. @type {Set<number>} */
   #held = new Set()
+  /** Calls that are under way. @type {Set<Promise<unknown>>} */
+  #running = new Set()
 
   /** @param {string} library */
   constructor(library) {
@@ -28,18 +31,19 @@ export class Cuda {
     return this.#fn.cuCheckpointProcessLock !== undefined && this.#fn.cuCheckpointProcessRestore !== undefined
   }
 
-  /** Needed once before every call below. @returns {number} */
-  initialize() {
-    if (this.#initialized) return SUCCESS
-    const result = this.#fn.cuInit?.(0) ?? -1
-    this.#initialized = result === SUCCESS
+  /** Needed once before every call below. */
+  async initialize() {
+    this.#initialized ??= inThread(this.#fn.cuInit, 0).then((result) => result ?? -1)
+    const result = await this.#initialized
+    // Another try may find a GPU.
+    if (result !== SUCCESS) this.#initialized = undefined
     return result
   }
 
   /** @param {number} pid */
-  state(pid) {
+  async state(pid) {
     const out = new Int32Array([-1])
-    const result = this.#fn.cuCheckpointProcessGetState?.(pid, out) ?? -1
+    const result = (await inThread(this.#fn.cuCheckpointProcessGetState, pid, out)) ?? -1
     return { result, state: out[0] }
   }
 
@@ -47,22 +51,22 @@ export class Cuda {
   lock(pid, timeoutMs) {
     const values = new Uint32Array(16)
     values[0] = timeoutMs
-    return timed(() => this.#fn.cuCheckpointProcessLock?.(pid, values))
+    return this.#step(this.#fn.cuCheckpointProcessLock, pid, values)
   }
 
   /** @param {number} pid */
   checkpoint(pid) {
-    return timed(() => this.#fn.cuCheckpointProcessCheckpoint?.(pid, new Uint8Array(64)))
+    return this.#step(this.#fn.cuCheckpointProcessCheckpoint, pid, new Uint8Array(64))
   }
 
   /** @param {number} pid @param {Uint8Array | undefined} gpuPairs 32 bytes each: old and new UUID */
   restore(pid, gpuPairs) {
-    return timed(() => this.#fn.cuCheckpointProcessRestore?.(pid, gpuPairs))
+    return this.#step(this.#fn.cuCheckpointProcessRestore, pid, restoreArgumentsOf(gpuPairs))
   }
 
   /** @param {number} pid */
   unlock(pid) {
-    return timed(() => this.#fn.cuCheckpointProcessUnlock?.(pid, new Uint8Array(64)))
+    return this.#step(this.#fn.cuCheckpointProcessUnlock, pid, new Uint8Array(64))
   }
 
   /** @param {number} pid @param {boolean} held */
@@ -72,17 +76,23 @@ export class Cuda {
   }
 
   /** Our parent died in the middle: everybody it held goes on working where it was. */
-  letAllGo() {
+  async letAllGo() {
+    await Promise.allSettled(this.#running)
     for (const pid of this.#held) {
-      if (this.state(pid).state === state.checkpointed) this.restore(pid, undefined)
-      if (this.state(pid).state === state.locked) this.unlock(pid)
+      if ((await this.state(pid)).state === state.checkpointed) await this.restore(pid, undefined)
+      if ((await this.state(pid)).state === state.locked) await this.unlock(pid)
     }
   }
-}
 
-/** @param {() => number | undefined} call */
-function timed(call) {
-  const from = performance.now()
-  const result = call() ?? -1
-  return { result, ms: performance.now() - from }
+  /** @param {((...values: any[]) => any) | undefined} fn @param {any[]} values */
+  async #step(fn, ...values) {
+    const from = performance.now()
+    const call = inThread(fn, ...values)
+    this.#running.add(call)
+    try {
+      return { result: (await call) ?? -1, ms: performance.now() - from }
+    } finally {
+      this.#running.delete(call)
+    }
+  }
 }

@@ -1,22 +1,25 @@
 // A child process that makes the calls into NVIDIA's libraries, so that one that hangs or crashes takes this process
 // and not the application, and so that a closed host holds no device node. ../host/native-host.ts starts it;
 // ../host/protocol.ts has the messages.
-import { Worker } from 'node:worker_threads'
 import { Cuda } from './cuda.js'
 import { openNvml as loadNvml } from './libraries.js'
 import { Nvml, NvmlError } from './nvml.js'
+import { ResourceManager } from './resource-manager.js'
 
-/** @type {{ nvmlLibrary: string, cudaLibrary: string, busIds: readonly string[] | undefined }} */
+/** @type {import('../host/protocol.ts').HostConfig} */
 const config = JSON.parse(process.argv[2] ?? '{}')
+
+/** NVML_ERROR_TIMEOUT, and how long one wait is. */
+const TIMEOUT = 10
+const waitMs = 5_000
+/** Xid errors, GPU unavailable, recovery action changed. PState and clock changes are no news. */
+const wantedEvents = 0x8n | 0x4000n | 0x8000n
 
 /** @type {Nvml | undefined} */
 let nvml
 /** @type {Cuda | undefined} */
 let cuda
-/** @type {{ worker: Worker, stop: Int32Array } | undefined} */
-let events
-/** @type {Promise<void> | undefined} */
-let watching
+let isWatching = false
 
 function openNvml() {
   nvml ??= new Nvml(config.nvmlLibrary)
@@ -32,41 +35,48 @@ function openCuda() {
 const calls = {
   'nvml.load': () => void loadNvml(config.nvmlLibrary),
   'nvml.list': () => ({ driverVersion: openNvml().driverVersion(), devices: openNvml().list(config.busIds) }),
-  'nvml.health': ({ busId }) => openNvml().health(busId),
+  'nvml.health': ({ busId, withLink }) => openNvml().health(busId, withLink),
   'nvml.details': ({ busId }) => openNvml().details(busId),
   'nvml.processes': () => openNvml().processes(),
   'nvml.watch': watchEvents,
+  'kernel.imported': ({ pids }) => importedBytes(pids),
   'cuda.version': () => ({ version: openCuda().version(), canCheckpoint: openCuda().canCheckpoint }),
-  'cuda.initialize': () => ({ result: openCuda().initialize() }),
+  'cuda.initialize': async () => ({ result: await openCuda().initialize() }),
   'cuda.state': ({ pid }) => openCuda().state(pid),
   'cuda.lock': ({ pid, timeoutMs }) => openCuda().lock(pid, timeoutMs),
   'cuda.checkpoint': ({ pid }) => openCuda().checkpoint(pid),
-  'cuda.restore': ({ pid, gpuPairs }) => openCuda().restore(pid, gpuPairs),
+  'cuda.restore': ({ pid, gpuPairs }) => openCuda().restore(pid, gpuPairs && Buffer.from(gpuPairs, 'hex')),
   'cuda.unlock': ({ pid }) => openCuda().unlock(pid),
   'cuda.hold': ({ pid, held }) => openCuda().hold(pid, held),
-  'host.memory': () => process.memoryUsage.rss(),
-  'host.cpu': () => process.cpuUsage(),
 }
 
-/** Resolves once the events are being waited for. @returns {Promise<void>} */
+/** Who has memory of others open, on each GPU that NVML has listed. @param {readonly number[]} pids */
+function importedBytes(pids) {
+  const manager = new ResourceManager(config.systemLibrary, config.devRoot)
+  try {
+    return openNvml()
+      .nodes()
+      .flatMap((gpu) => [...manager.importedBytes(gpu, pids)].map(([pid, bytes]) => ({ busId: gpu.busId, pid, bytes })))
+  } finally {
+    manager.close()
+  }
+}
+
 function watchEvents() {
-  return (watching ??= startEvents())
+  if (isWatching) return
+  isWatching = true
+  openNvml().list(config.busIds)
+  void sendEvents(openNvml().eventSet(wantedEvents))
 }
 
-/** @returns {Promise<void>} */
-function startEvents() {
-  return new Promise((resolve, reject) => {
-    const stop = new Int32Array(new SharedArrayBuffer(4))
-    const worker = new Worker(new URL('./event-worker.js', import.meta.url), {
-      workerData: { library: config.nvmlLibrary, busIds: config.busIds, stop },
-    })
-    worker.on('message', (message) => {
-      if (message.ready === true) resolve()
-      else reply({ event: message })
-    })
-    worker.on('error', reject)
-    events = { worker, stop }
-  })
+/** For as long as this process lives. @param {ReturnType<Nvml['eventSet']>} next */
+async function sendEvents(next) {
+  for (;;) {
+    const { result, event } = await next(waitMs)
+    if (event !== undefined) reply({ event })
+    // With a lost GPU, waiting may fail at once, over and over.
+    else if (result !== TIMEOUT) await new Promise((resolve) => setTimeout(resolve, waitMs))
+  }
 }
 
 process.on('message', (/** @type {{ id: number, call: string, args: unknown }} */ { id, call, args }) => {
@@ -88,9 +98,10 @@ function reply(/** @type {object} */ message) {
   process.send?.(message, () => undefined)
 }
 
-process.on('disconnect', () => {
-  cuda?.letAllGo()
-  nvml?.close()
-  if (events !== undefined) Atomics.store(events.stop, 0, 1)
-  process.exit(0)
-})
+process.on('disconnect', () => void end())
+
+async function end() {
+  await cuda?.letAllGo()
+  // An orderly exit would wait for the threads that wait for events. The kernel closes everything all the same.
+  process.kill(process.pid, 'SIGKILL')
+}

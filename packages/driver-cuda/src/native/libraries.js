@@ -1,5 +1,5 @@
 // The one file of this package that loads native code, and plain JavaScript, because child processes and worker threads
-// of Node 20 cannot load TypeScript. Importing it loads koffi and nothing of NVIDIA; the two functions load that.
+// of Node 20 cannot load TypeScript. Importing it loads koffi and nothing of NVIDIA; the functions load that.
 import koffi from 'koffi'
 
 /**
@@ -19,6 +19,7 @@ const nvmlPrototypes = {
   nvmlDeviceGetUUID: 'int nvmlDeviceGetUUID(void *, void *, unsigned int)',
   nvmlDeviceGetName: 'int nvmlDeviceGetName(void *, void *, unsigned int)',
   nvmlDeviceGetSerial: 'int nvmlDeviceGetSerial(void *, void *, unsigned int)',
+  nvmlDeviceGetMinorNumber: 'int nvmlDeviceGetMinorNumber(void *, void *)',
   nvmlDeviceGetMemoryInfo: 'int nvmlDeviceGetMemoryInfo(void *, void *)',
   nvmlDeviceGetTemperature: 'int nvmlDeviceGetTemperature(void *, int, void *)',
   nvmlDeviceGetTemperatureThreshold: 'int nvmlDeviceGetTemperatureThreshold(void *, int, void *)',
@@ -74,22 +75,49 @@ export function openCuda(path) {
   const library = koffi.load(path)
   const functions = bind(library, cudaPrototypes)
   try {
-    const restore = library.func('cuCheckpointProcessRestore', 'int', ['int', koffi.pointer(restoreArguments)])
-    const reserved = new Uint8Array(44)
-    functions.cuCheckpointProcessRestore = (
-      /** @type {number} */ pid,
-      /** @type {Uint8Array | undefined} */ gpuPairs,
-    ) =>
-      restore(pid, {
-        gpuPairs: gpuPairs ?? null,
-        gpuPairsCount: (gpuPairs?.length ?? 0) / 32,
-        reserved,
-        reserved1: 0,
-      })
+    const type = ['int', koffi.pointer(restoreArguments)]
+    functions.cuCheckpointProcessRestore = library.func('cuCheckpointProcessRestore', 'int', type)
   } catch {
     // An older driver; `functions` shows it.
   }
   return functions
+}
+
+/** What restore takes beside the process. @param {Uint8Array | undefined} gpuPairs 32 bytes each */
+export function restoreArgumentsOf(gpuPairs) {
+  const gpuPairsCount = (gpuPairs?.length ?? 0) / 32
+  return { gpuPairs: gpuPairs ?? null, gpuPairsCount, reserved: new Uint8Array(44), reserved1: 0 }
+}
+
+/** @param {string} path libc, or what a test has in its place */
+export function openSystem(path) {
+  return koffi.load(path).func('int ioctl(int, unsigned long, void *)')
+}
+
+/** Where the bytes of a buffer are, for structures that point to others. @param {Buffer} buffer @returns {bigint} */
+export function addressOf(buffer) {
+  return koffi.address(buffer)
+}
+
+/** What threads read and write now, so that it is not collected meanwhile. @type {Set<unknown[]>} */
+const inUse = new Set()
+
+/**
+ * Calls a function in a thread, so that this one may go on meanwhile. `undefined` when the driver lacks it.
+ * @param {any} fn
+ * @param {any[]} values
+ * @returns {Promise<number | undefined>}
+ */
+export function inThread(fn, ...values) {
+  if (fn === undefined) return Promise.resolve(undefined)
+  inUse.add(values)
+  return new Promise((resolve, reject) => {
+    fn.async(...values, (/** @type {Error | null} */ error, /** @type {number} */ result) => {
+      inUse.delete(values)
+      if (error === null) resolve(result)
+      else reject(error)
+    })
+  })
 }
 
 /**

@@ -7,16 +7,19 @@ import type { RawDevice } from '../host/protocol.ts'
 export interface SeenGpu {
   readonly observation: DeviceObservation
   readonly busId: string
+  /** Of its node `/dev/nvidia<minor>`. */
+  readonly minor: number | undefined
 }
 
 /** Every GPU that NVML reached. The UUID is burnt into the card, so it is the key. */
 export function seenGpu(raw: RawDevice): SeenGpu | undefined {
-  const { uuid, busId, pciDeviceId, pciSubsystemId, name, serial, memoryTotal } = raw
+  const { uuid, busId, pciDeviceId, pciSubsystemId, name, serial, memoryTotal, minor } = raw
   if (uuid === undefined || busId === undefined) return undefined
   const ids = { ...halves(pciDeviceId, 'vendorId', 'deviceId') }
   const subsystem = { ...halves(pciSubsystemId, 'subsystemVendorId', 'subsystemDeviceId') }
   return {
     busId,
+    minor,
     observation: {
       key: uuid,
       identity: { uuid, serial, pciAddress: addressOf(busId), ...ids, ...subsystem, adapterName: name },

@@ -1,15 +1,18 @@
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
 import { readBoundGpus } from '../bound-gpus.ts'
 import { CudaResult, stateNamed } from '../checkpoint/results.ts'
 import type { ProcessState } from '../checkpoint/results.ts'
 import type { CudaContext } from '../context.ts'
-import type { RawProcess } from '../host/protocol.ts'
+import type { RawImport, RawProcess } from '../host/protocol.ts'
 import type { SeenGpu } from '../nvml/observe.ts'
 import { whyNotCheckpointable } from './checkpointable.ts'
 import type { NotCheckpointable } from './checkpointable.ts'
 import { groupsOf } from './groups.ts'
+import { heldMinors } from './device-nodes.ts'
 import { elfMachine, isZombie, readProcess, userName } from './proc.ts'
 import type { ProcessFacts } from './proc.ts'
+import { sharingOf } from './sharing.ts'
 
 /** What is known of one CUDA process at one moment. */
 export interface CudaProcessFacts {
@@ -23,6 +26,11 @@ export interface CudaProcessFacts {
   readonly parentPid: number | undefined
   /** What it holds on each GPU; for a parked process, what it held. `bytes` is `undefined` where NVML does not say. */
   readonly memory: readonly { readonly uuid: string; readonly bytes: number | undefined }[]
+  /**
+   * GPUs whose device node it has open, by UUID: each of them is in use until it lets go. A CUDA program opens all that
+   * it may see, so it may be more than it computes on; `CUDA_VISIBLE_DEVICES` limits it. Empty while it is parked.
+   */
+  readonly opens: readonly string[]
   /** As the driver says; `undefined` when it could not be asked without waking a GPU. */
   readonly state: ProcessState | undefined
   readonly checkpointable:
@@ -53,12 +61,14 @@ export async function survey(context: CudaContext, { signal }: AbortOptions): Pr
     .filter((pid) => !isZombie(context.procRoot, pid))
     .sort((a, b) => a - b)
   const { version, canCheckpoint, states } = await askDriver(context, pids, signal)
+  const imports = pids.length === 0 ? [] : await askKernel(context, pids, signal)
   const facts = new Map(pids.map((pid) => [pid, readProcess(context.procRoot, pid)]))
   const groups = groupsOf(pids, (pid) => readProcess(context.procRoot, pid))
   const processes = pids.map((pid): CudaProcessFacts => {
     const own = computing.filter((holding) => holding.pid === pid)
     const entry = noted.find((one) => one.pid === pid)
     const memory = own.length > 0 ? memoryOf(own, (busId) => context.gpus.uuidOf(busId)) : (entry?.gpus ?? [])
+    const minors = heldMinors(context, pid)
     const reasons = whyNotCheckpointable({
       driverVersion,
       canCheckpoint,
@@ -69,10 +79,17 @@ export async function survey(context: CudaContext, { signal }: AbortOptions): Pr
       isOnInstance: own.some(({ gpuInstance }) => gpuInstance !== undefined),
       isMpsClient: own.some(({ kind }) => kind === 'mps'),
       hasFailed: states.get(pid) === 'failed',
+      sharing: sharingOf(context, pid),
+      importedBytes: imports?.filter((one) => one.pid === pid).reduce((sum, { bytes }) => sum + bytes, 0),
+      importers: (imports ?? [])
+        .filter((one) => one.bytes > 0 && one.pid !== pid && own.some(({ busId }) => busId === one.busId))
+        .map((one) => one.pid),
+      hasNeighbours: pids.some((other) => other !== pid && facts.get(other)?.uid === facts.get(pid)?.uid),
     })
     return {
       ...described(pid, facts.get(pid)),
       memory,
+      opens: [...gpus].filter(([, { minor }]) => minor !== undefined && minors.has(minor)).map(([uuid]) => uuid),
       state: states.get(pid),
       checkpointable: reasons.length === 0 ? { possible: true } : { possible: false, reasons },
       group: groups.get(pid) ?? [pid],
@@ -101,6 +118,21 @@ async function askDriver(
     }
     return { version, canCheckpoint, states }
   })
+}
+
+/** Who has memory of others open; `undefined` when this driver cannot be asked. */
+async function askKernel(
+  context: CudaContext,
+  pids: readonly number[],
+  signal: AbortSignal | undefined,
+): Promise<readonly RawImport[] | undefined> {
+  try {
+    return await context.gpus.use((host) => host.call('kernel.imported', { pids }, { signal }))
+  } catch (error) {
+    signal?.throwIfAborted()
+    if (EGpuError.is(error, EGpuErrorCode.Timeout)) throw error
+    return undefined
+  }
 }
 
 function described(

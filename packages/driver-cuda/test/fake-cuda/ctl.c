@@ -89,6 +89,16 @@ int main(int argc, char **argv) {
     machine->fail_count = atoi(argv[4]);
   } else if (!strcmp(verb, "hang-nvml")) {
     machine->nvml_hangs = atoi(argv[2]);
+  } else if (!strcmp(verb, "foreign-kernel")) {
+    machine->foreign_kernel = atoi(argv[2]);
+  } else if (!strcmp(verb, "import")) {
+    // import <pid> <bytes>: it opens memory of another process
+    struct process *process = machine_process(machine, atoi(argv[2]));
+    if (process) process->imported = strtoull(argv[3], 0, 0);
+  } else if (!strcmp(verb, "grow")) {
+    // grow <pid> <bytes>: it holds so much from now on
+    struct process *process = machine_process(machine, atoi(argv[2]));
+    if (process) process->bytes = strtoull(argv[3], 0, 0);
   } else if (!strcmp(verb, "checkpoint-ms")) {
     machine->checkpoint_ms = atoi(argv[2]);
   } else if (!strcmp(verb, "attached")) {

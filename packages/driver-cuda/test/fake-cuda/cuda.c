@@ -1,6 +1,7 @@
 // The part of libcuda.so.1 that moves processes. Rules as measured on driver 580: a mapping lists every GPU of the
 // machine or restore answers INVALID_VALUE and the process stays checkpointed; unlock out of turn is ILLEGAL_STATE; the
-// target process does the copying itself, so it finishes even if the caller is killed meanwhile.
+// target process does the copying itself, so it finishes even if the caller is killed meanwhile. Who has memory of
+// another process open is checkpointed without complaint and never restored; neither is who once found no memory.
 #define _GNU_SOURCE
 #include "state.h"
 #include <errno.h>
@@ -166,11 +167,19 @@ int cuCheckpointProcessRestore(int pid, struct restore_args *args) {
   if (result == NOT_INITIALIZED) return result;
   if (result == SUCCESS && args && (dirty(args->reserved, sizeof args->reserved) || args->reserved1)) result = INVALID_VALUE;
   if (result == SUCCESS && (process->state != CHECKPOINTED || process->request)) result = ILLEGAL_STATE;
+  if (result == SUCCESS && process->spoiled) result = OPERATING_SYSTEM;
   if (result == SUCCESS) {
     int to = destination(machine, process, args);
     if (to < 0) result = -to;
+    else if (process->imported) {
+      process->spoiled = 1;
+      result = INVALID_VALUE;
+    }
     else if (machine->gpus[to].lost) result = UNKNOWN;
-    else if (machine_memory_used(machine, to) + process->bytes > machine->gpus[to].memory_total) result = OUT_OF_MEMORY;
+    else if (machine_memory_used(machine, to) + process->bytes > machine->gpus[to].memory_total) {
+      process->spoiled = 1;
+      result = OUT_OF_MEMORY;
+    }
     else {
       process->request_gpu = to;
       process->request = REQUEST_RESTORE;

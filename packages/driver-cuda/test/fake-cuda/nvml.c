@@ -152,6 +152,12 @@ int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory) {
     if (result == OK) *value = gpu->field;      \
     return result;                              \
   }
+int nvmlDeviceGetMinorNumber(void *device, unsigned *minor) {
+  struct gpu *gpu;
+  int result = gpu_of(device, &gpu);
+  if (result == OK) *minor = gpu - machine_open()->gpus;
+  return result;
+}
 NUMBER(nvmlDeviceGetPowerUsage, power_mw)
 NUMBER(nvmlDeviceGetPcieReplayCounter, replays)
 NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, gen)

@@ -36,6 +36,12 @@ struct process {
   int32_t gpu;
   uint64_t bytes;
   uint32_t uvm, fails_badly, gpu_instance;
+  // Memory of another process that it has open: a checkpoint succeeds, its restore never does.
+  uint64_t imported;
+  // A restore went wrong in a way after which no other is answered (cuda-checkpoint issue 44).
+  uint32_t spoiled;
+  // Which GPUs it may see; their nodes are open while it is not parked.
+  uint32_t visible;
   volatile uint32_t in_call;
   // Work the process's own thread does on behalf of the controller; it goes on when the controller dies.
   volatile uint32_t request;
@@ -69,6 +75,8 @@ struct machine {
   uint32_t checkpoint_ms;
   // NVML calls hang.
   volatile uint32_t nvml_hangs;
+  // The kernel driver has other structures than those it is asked with.
+  uint32_t foreign_kernel;
   volatile uint32_t event_count;
   struct event events[MAX_EVENTS];
   uint32_t log_count;

@@ -3,7 +3,7 @@ import { UdevadmText } from '../../src/watch/udevadm-text.ts'
 import { isSynthetic, parseKernelUevent as parseKernelText, parseUdevMessage } from '../../src/watch/uevent.ts'
 import type { Uevent } from '../../src/watch/uevent.ts'
 import { kernelDatagram, udevMessage, udevadmBlock } from './messages.ts'
-import { random } from './random.ts'
+import { fuzzMessages } from '../fuzz/messages.ts'
 
 function parseKernelUevent(datagram: Uint8Array): Uevent | undefined {
   return parseKernelText(new TextDecoder().decode(datagram))
@@ -101,21 +101,5 @@ describe('udevadm monitor', () => {
 })
 
 it('survives 120,000 mutated messages, and what it accepts is well formed', () => {
-  const { below, mutate } = random(20_261_130)
-  const seeds = [kernelDatagram(gpu), udevMessage(gpu), new TextEncoder().encode(udevadmBlock(gpu))]
-  const text = new UdevadmText()
-  let accepted = 0
-  for (let round = 0; round < 120_000; round++) {
-    const bytes = mutate(seeds[below(seeds.length)] as Uint8Array)
-    const kernel = parseKernelUevent(bytes)
-    const udev = parseUdevMessage(bytes)
-    const printed = text.push(Buffer.from(bytes).toString('latin1'))
-    for (const event of [kernel, udev, ...printed]) {
-      if (event === undefined) continue
-      accepted++
-      if (!/^[a-z]+$/.test(event.action) || !event.devpath.startsWith('/')) throw new Error(`accepted ${String(bytes)}`)
-      if (event.seqnum !== undefined && !Number.isSafeInteger(event.seqnum)) throw new Error('unsafe number')
-    }
-  }
-  expect(accepted).toBeGreaterThan(1000)
+  expect(fuzzMessages(120_000, 20_261_130)).toBeGreaterThan(1000)
 })

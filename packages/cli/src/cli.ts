@@ -72,10 +72,14 @@ async function program(args: readonly string[], context: CommandContext): Promis
       writeOut: (text) => terminal.print(text.trimEnd()),
       writeErr: (text) => terminal.note(text.trimEnd()),
     })
+  // Shells ask with `egpu complete -- <words>`: what they offer depends on all commands and their options.
+  const completes = args[0] === 'completion' || args[0] === 'complete'
   for (const [name, [about, load]] of Object.entries(commands)) {
-    if (args.includes(name)) (await load())(egpu, context)
+    if (completes || args.includes(name)) (await load())(egpu, context)
     else egpu.command(name).description(about)
   }
+  if (completes) (await import('@bomb.sh/tab/commander')).default(egpu, { completionCommandName: 'completion' })
+  else egpu.command('completion').description('print a completion script for bash, zsh, fish or PowerShell')
   return egpu
 }
 

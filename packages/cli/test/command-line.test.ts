@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { runCli } from '../src/cli.ts'
 import { plain, wrap } from '../src/output/text.ts'
 import { recordingTerminal } from './recording-terminal.ts'
@@ -27,6 +27,30 @@ describe('the command line', () => {
     const help = recordingTerminal()
     expect(await runCli(['--help'], help)).toBe(0)
     expect(help.out.join('\n')).toMatch(/list[\s\S]*watch[\s\S]*demo/)
+  })
+})
+
+describe('completion', () => {
+  /** The completion library writes to the console itself. */
+  async function completion(...args: string[]): Promise<string> {
+    const lines: string[] = []
+    const console = vi.spyOn(globalThis.console, 'log').mockImplementation((line: string) => void lines.push(line))
+    try {
+      expect(await runCli(args, recordingTerminal())).toBe(0)
+    } finally {
+      console.mockRestore()
+    }
+    return lines.join('\n')
+  }
+
+  it.each(['bash', 'zsh', 'fish', 'powershell'])('has a script for %s that asks egpu itself', async (shell) => {
+    expect(await completion('completion', shell)).toMatch(/egpu[\s\S]* complete/)
+  })
+
+  it('offers commands, their parts and their options', async () => {
+    expect(await completion('complete', '--', 'li')).toContain('list')
+    expect(await completion('complete', '--', 'passthrough', '')).toMatch(/plan[\s\S]*bind[\s\S]*release/)
+    expect(await completion('complete', '--', 'doctor', '--')).toContain('--json')
   })
 })
 

@@ -212,7 +212,7 @@ export class ControlPlane implements PeerConnections, AsyncDisposable {
     const interfaceName = interfaceOf(socket)
     const cable = interfaceName === undefined ? undefined : this.#options.cableOf(interfaceName)
     const channel = new Channel(socket, greeting, {
-      link: routeOf(socket, cable, hello.end),
+      link: routeOf(socket, cable, hello.end, peerId),
       dialled,
       fallback: (type) => this.#handlers.get(type),
     })

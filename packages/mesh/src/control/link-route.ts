@@ -31,12 +31,18 @@ export function endOf(cable: CableLink | undefined, interfaceName: string | unde
  * both are known, else from both addresses. Only this host's device tree makes a link a cable; what the peer says of
  * its end names it and nothing more.
  */
-export function routeOf(socket: Socket, cable: CableLink | undefined, remote: LinkEnd): LinkRoute {
+export function routeOf(socket: Socket, cable: CableLink | undefined, remote: LinkEnd, peerId: string): LinkRoute {
   const localAddress = plainAddress(socket.localAddress ?? '')
   const address = plainAddress(socket.remoteAddress ?? '')
   const interfaceName = interfaceOf(socket)
   if (cable === undefined)
-    return { id: `network:${interfaceName ?? localAddress}`, kind: 'network', interfaceName, address, localAddress }
+    return {
+      id: `network:${interfaceName ?? localAddress}:${peerId.slice(0, 8)}`,
+      kind: 'network',
+      interfaceName,
+      address,
+      localAddress,
+    }
   const isNamed = cable.localUuid !== undefined && remote.uuid !== undefined && remote.port !== undefined
   const ends = isNamed
     ? [`${cable.localUuid} ${cable.port}`, `${remote.uuid} ${remote.port}`]

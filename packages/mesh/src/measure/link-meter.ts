@@ -1,0 +1,130 @@
+import type { Channel } from '../control/channel.ts'
+import type { LinkMeasurement } from '../peer.ts'
+import { measureLatency, measureThroughput, type Latency, type Throughput } from './probe.ts'
+
+/** Under load the shortest round trip of one window rises; over three it stays what the link itself costs. */
+const windows = 3
+const everyMs = 10_000
+
+export interface LinkMeterOptions {
+  readonly onMeasured: (channel: Channel) => void
+  readonly probeBytes: number
+}
+
+interface Reading {
+  latencies: Latency[]
+  throughput: Throughput | undefined
+}
+
+/**
+ * Measures links one after the other, so that two measurements never disturb each other: latency when a link comes up and
+ * every ten seconds, throughput of a cable when it comes up and when asked.
+ */
+export class LinkMeter {
+  readonly #options: LinkMeterOptions
+  readonly #readings = new Map<Channel, Reading>()
+  readonly #stop = new AbortController()
+  #queue: Promise<void> = Promise.resolve()
+
+  constructor(options: LinkMeterOptions) {
+    this.#options = options
+  }
+
+  /** Measures until the link ends. Resolves after the first latency, or the end. */
+  async watch(channel: Channel): Promise<void> {
+    this.#readings.set(channel, { latencies: [], throughput: undefined })
+    void channel.closed.then(() => this.#readings.delete(channel))
+    await this.#latency(channel)
+    void this.#goOn(channel)
+  }
+
+  of(channel: Channel): LinkMeasurement {
+    const { latencies, throughput } = this.#readings.get(channel) ?? { latencies: [], throughput: undefined }
+    const last = latencies.at(-1)
+    return {
+      ...(last === undefined
+        ? {}
+        : { latencyUs: Math.min(...latencies.map(({ minUs }) => minUs)), latencyP50Us: last.p50Us }),
+      ...(throughput === undefined
+        ? {}
+        : { receiveGbps: throughput.receiveGbps, transmitGbps: throughput.transmitGbps }),
+    }
+  }
+
+  /** Measures now; rejects where the link cannot be measured. */
+  async measure(
+    channel: Channel,
+    options: { readonly signal?: AbortSignal | undefined; readonly bytes?: number | undefined } = {},
+  ): Promise<LinkMeasurement> {
+    await this.#inTurn(async () => {
+      this.#note(channel, await measureLatency(channel, options))
+      const throughput = await measureThroughput(channel, options)
+      const reading = this.#readings.get(channel)
+      if (reading !== undefined) reading.throughput = throughput
+    })
+    this.#options.onMeasured(channel)
+    return this.of(channel)
+  }
+
+  close(): void {
+    this.#stop.abort()
+  }
+
+  async #goOn(channel: Channel): Promise<void> {
+    const { probeBytes } = this.#options
+    if (channel.link.kind === 'thunderbolt' && probeBytes > 0 && channel.isOpen)
+      await this.#quietly(channel, async (reading) => {
+        reading.throughput = await measureThroughput(channel, { signal: this.#stop.signal, bytes: probeBytes })
+      })
+    while (channel.isOpen && !this.#stop.signal.aborted) {
+      await pause(everyMs, this.#stop.signal)
+      if (channel.isOpen && !this.#stop.signal.aborted) await this.#latency(channel)
+    }
+  }
+
+  #latency(channel: Channel): Promise<void> {
+    return this.#quietly(channel, async () => {
+      this.#note(channel, await measureLatency(channel, { signal: this.#stop.signal }))
+    })
+  }
+
+  #note(channel: Channel, latency: Latency): void {
+    const reading = this.#readings.get(channel)
+    if (reading === undefined) return
+    reading.latencies = [...reading.latencies, latency].slice(-windows)
+    channel.latencyUs = Math.min(...reading.latencies.map(({ minUs }) => minUs))
+  }
+
+  /** A measurement that fails leaves what was known: not measured is not slow. */
+  async #quietly(channel: Channel, work: (reading: Reading) => Promise<void>): Promise<void> {
+    const reading = this.#readings.get(channel)
+    if (reading === undefined) return
+    try {
+      await this.#inTurn(() => work(reading))
+      this.#options.onMeasured(channel)
+    } catch {
+      // The link went down, or the peer refused: both are told elsewhere.
+    }
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const turn = this.#queue.then(work)
+    this.#queue = turn.catch(() => {})
+    return turn
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    timer.unref()
+    signal.addEventListener(
+      'abort',
+      () => {
+        clearTimeout(timer)
+        resolve()
+      },
+      { once: true },
+    )
+  })
+}

@@ -1,0 +1,132 @@
+import { randomBytes } from 'node:crypto'
+import { createServer, type Socket } from 'node:net'
+import { plainAddress } from '../control/link-route.ts'
+
+/** What a probe asks of the other end. */
+export const ProbeMode = { Echo: 1, Send: 2, Take: 3 } as const
+export type ProbeMode = (typeof ProbeMode)[keyof typeof ProbeMode]
+
+export const tokenBytes = 32
+/** Token, mode, number of bytes. */
+export const headerBytes: number = tokenBytes + 1 + 6
+/** Most a peer may ask for in one throughput probe. */
+export const mostProbeBytes: number = 1024 ** 3
+
+const headerDeadlineMs = 1_000
+const tokenLifeMs = 5_000
+const probeLifeMs = 30_000
+const mostConnections = 64
+const mostTokens = 256
+
+/**
+ * The other end of latency and throughput probes: plain TCP, since TLS would be measured too. Serves only who shows a
+ * token that was handed out over an authenticated connection, once, and within seconds.
+ */
+export class ProbeServer implements AsyncDisposable {
+  readonly #tokens = new Map<string, { readonly address: string; readonly until: number }>()
+  readonly #sockets = new Set<Socket>()
+  readonly #server = createServer({ noDelay: true }, (socket) => this.#accept(socket))
+
+  async listen(): Promise<number> {
+    this.#server.on('error', () => {})
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen({ port: 0, host: '::' }, resolve)
+    })
+    return (this.#server.address() as { port: number }).port
+  }
+
+  /** A token for one probe from `address`; `undefined` while too many are out. */
+  grant(address: string): string | undefined {
+    const now = performance.now()
+    for (const [token, { until }] of this.#tokens) if (until < now) this.#tokens.delete(token)
+    if (this.#tokens.size >= mostTokens) return undefined
+    const token = randomBytes(tokenBytes).toString('hex')
+    this.#tokens.set(token, { address: plainAddress(address), until: now + tokenLifeMs })
+    return token
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    for (const socket of this.#sockets) socket.destroy()
+    await closed
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #accept(socket: Socket): void {
+    socket.on('error', () => socket.destroy())
+    if (this.#sockets.size >= mostConnections) {
+      socket.destroy()
+      return
+    }
+    this.#sockets.add(socket)
+    const limit = setTimeout(() => socket.destroy(), headerDeadlineMs)
+    socket.once('close', () => {
+      clearTimeout(limit)
+      this.#sockets.delete(socket)
+    })
+    let header = Buffer.alloc(0)
+    const read = (chunk: Buffer): void => {
+      header = Buffer.concat([header, chunk])
+      if (header.length < headerBytes) return
+      socket.off('data', read)
+      clearTimeout(limit)
+      const life = setTimeout(() => socket.destroy(), probeLifeMs)
+      socket.once('close', () => clearTimeout(life))
+      this.#serve(socket, header)
+    }
+    socket.on('data', read)
+  }
+
+  #serve(socket: Socket, header: Buffer): void {
+    const token = header.toString('hex', 0, tokenBytes)
+    const granted = this.#tokens.get(token)
+    this.#tokens.delete(token)
+    const mode = header.readUInt8(tokenBytes)
+    const count = header.readUIntBE(tokenBytes + 1, 6)
+    const isGranted =
+      granted !== undefined &&
+      granted.until >= performance.now() &&
+      granted.address === plainAddress(socket.remoteAddress ?? '')
+    if (!isGranted || count > mostProbeBytes) socket.destroy()
+    else if (mode === ProbeMode.Echo) echo(socket, header.subarray(headerBytes))
+    else if (mode === ProbeMode.Send) send(socket, count)
+    else if (mode === ProbeMode.Take) take(socket, count - (header.length - headerBytes))
+    else socket.destroy()
+  }
+}
+
+/** What came in one piece with the header is the first message. */
+function echo(socket: Socket, first: Buffer): void {
+  if (first.length > 0) socket.write(first)
+  socket.on('data', (chunk) => socket.write(chunk))
+}
+
+function send(socket: Socket, count: number): void {
+  const block = Buffer.alloc(256 * 1024, 0x55)
+  let left = count
+  const go = (): void => {
+    while (left > 0) {
+      const part = block.subarray(0, Math.min(left, block.length))
+      left -= part.length
+      if (!socket.write(part)) {
+        socket.once('drain', go)
+        return
+      }
+    }
+    socket.end()
+  }
+  go()
+}
+
+/** Answers one byte when all has arrived, since only the receiving end knows. */
+function take(socket: Socket, count: number): void {
+  let left = count
+  socket.on('data', (chunk: Buffer) => {
+    left -= chunk.length
+    if (left <= 0) socket.end(Buffer.from([1]))
+  })
+}

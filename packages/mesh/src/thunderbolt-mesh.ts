@@ -1,0 +1,700 @@
+import { randomBytes } from 'node:crypto'
+import { hostname, networkInterfaces } from 'node:os'
+import { abandonable, EGpuError, EGpuErrorCode, type AbortOptions, type ComputeTarget, type Finding } from '@egpu/core'
+import { choosePeer } from './choose-peer.ts'
+import type { Channel } from './control/channel.ts'
+import { ControlPlane, type Refusal } from './control/control-plane.ts'
+import { openPairing, pairWith, type PairingWindow } from './control/pairing.ts'
+import type { PeerConnection, PeerConnectionEnd, PeerConnections } from './control/peer-connection.ts'
+import { Dialer } from './discovery/dialer.ts'
+import { Discovery, type Sighting } from './discovery/discovery.ts'
+import { meshFindings } from './doctor/findings.ts'
+import { linuxHostNetwork, type HostNetwork } from './doctor/host-network.ts'
+import { Topology } from './doctor/topology.ts'
+import { MeshEvents, type MeshEvent, type MeshEventType } from './events.ts'
+import { hostTag } from './identity/host-tag.ts'
+import type { MeshIdentity } from './identity/identity.ts'
+import {
+  defaultMeshDirectory,
+  loadIdentity,
+  loadPeers,
+  removePeer,
+  savePeer,
+  type PairedPeer,
+} from './identity/mesh-directory.ts'
+import { emptyInventory, linkGbps, type CableInventory, type CableLink } from './links/cable-link.ts'
+import { linuxInventory } from './links/linux.ts'
+import { localAddresses, type LocalAddress } from './links/local-addresses.ts'
+import { LinkMeter } from './measure/link-meter.ts'
+import { LinkWatch, type LinkState } from './measure/link-watch.ts'
+import { ProbeServer } from './measure/probe-server.ts'
+import { defaultPort, staticPeersOf, type MeshOptions } from './mesh-options.ts'
+import { readOffer } from './offers.ts'
+import type { BestPeer, MeshLink, MeshPeer, Neighbour, PeerPurpose } from './peer.ts'
+import { plainText } from './text.ts'
+
+/** Cables are looked at again this often: what they trained to changes without any event. */
+const lookEveryMs = 5_000
+const defaultSettleMs = 3_000
+const defaultProbeBytes = 32 * 1024 * 1024
+/** Without heartbeats a peer is asked whether it lives, this often, and given up after as long without an answer. */
+const askEveryMs = 500
+const answerWithinMs = 1_200
+const mostNeighbours = 256
+const mostCopies = 16
+
+interface Member {
+  readonly peerId: string
+  hostname: string
+  targets: readonly ComputeTarget[]
+  readonly links: Map<string, LinkRecord>
+}
+
+interface LinkRecord {
+  channel: Channel
+  beatId: number | undefined
+  isUnheard: boolean
+  snapshot: MeshLink
+}
+
+/**
+ * The hosts at the other ends of this host's cables: who they are, by which cables they can be reached, how fast those are,
+ * and what they offer. `discover()` makes one; it follows every change until it is closed.
+ */
+export class ThunderboltMesh implements AsyncDisposable {
+  /** Fingerprint of this host's key: what it is paired by. */
+  readonly nodeId: string
+  readonly hostname: string
+  readonly #options: MeshOptions
+  readonly #identity: MeshIdentity
+  readonly #instance: string = randomBytes(8).toString('hex')
+  readonly #hostTag: string
+  readonly #events = new MeshEvents()
+  readonly #members = new Map<string, Member>()
+  readonly #neighbours = new Map<string, Neighbour>()
+  readonly #broken = new Map<string, 'silent' | 'one-way'>()
+  readonly #copies = new Set<string>()
+  readonly #incumbents = new Map<PeerPurpose, BestPeer>()
+  readonly #probes = new ProbeServer()
+  readonly #watch: LinkWatch
+  readonly #meter: LinkMeter
+  readonly #dialer: Dialer
+  readonly #discovery: Discovery
+  readonly #topology = new Topology()
+  readonly #beats = new Map<number, LinkRecord>()
+  #plane: ControlPlane | undefined
+  #probePort: number | undefined
+  #controlPort = 0
+  #inventory: CableInventory = emptyInventory
+  #network: HostNetwork = { defaultRoutes: [], bridges: [] }
+  #addresses: readonly LocalAddress[] = []
+  #targets: readonly ComputeTarget[]
+  #findings: readonly Finding[] = []
+  #findingsText = '[]'
+  #pairing: PairingWindow | undefined
+  #looking: Promise<void> | undefined
+  #looksAgain = false
+  #timer: NodeJS.Timeout | undefined
+  #closing: Promise<void> | undefined
+
+  private constructor(options: MeshOptions) {
+    this.#options = options
+    this.#identity = options.identity ?? loadIdentity(this.#directory)
+    this.nodeId = this.#identity.nodeId
+    this.hostname = plainText(options.name ?? hostname())
+    this.#hostTag = options.hostTag ?? hostTag()
+    this.#targets = options.targets ?? []
+    this.#watch = new LinkWatch({
+      onNetwork: () => this.#networkChanged(),
+      onState: (id, state) => this.#beatState(id, state),
+      onFailure: () => {},
+    })
+    this.#meter = new LinkMeter({
+      probeBytes: options.probeBytes ?? defaultProbeBytes,
+      onMeasured: (channel) => this.#refreshLink(channel),
+    })
+    this.#dialer = new Dialer({
+      nodeId: this.nodeId,
+      dial: ({ host, port, peerId }, signal) => this.#control.dial({ host, port, peerId }, { signal }),
+      connected: ({ interfaceName }, peerId) => this.#connected(peerId, interfaceName),
+    })
+    this.#discovery = new Discovery({
+      announcement: () => this.#announcement(),
+      onSighting: (sighting) => this.#sighted(sighting),
+    })
+  }
+
+  /**
+   * Begins to look for paired hosts on every cable and resolves once each cable has answered, at the latest after
+   * `settleMs`; whoever answers later comes as events. Needs no rights, no LAN and no server. Keeps the process alive until
+   * it is closed.
+   * Rejects with `EGPU_IDENTITY_COPIED` when the folder with the key came from another machine, `TypeError` for a static
+   * peer that is no address, `signal.reason` on abort.
+   */
+  static async discover(options: MeshOptions = {}): Promise<ThunderboltMesh> {
+    options.signal?.throwIfAborted()
+    const peers = staticPeersOf(options)
+    const mesh = new ThunderboltMesh(options)
+    try {
+      await abandonable(mesh.#start(), options.signal)
+      for (const { host, port } of peers)
+        mesh.#dialer.want(`static ${host} ${port}`, { host, port, peerId: undefined, interfaceName: undefined })
+      await mesh.#settle(options)
+      return mesh
+    } catch (error) {
+      await mesh.close()
+      throw error
+    }
+  }
+
+  /** Paired hosts that can be reached now. */
+  get peers(): readonly MeshPeer[] {
+    return [...this.#members.values()].map((member) => this.#peerOf(member))
+  }
+
+  get activePeerCount(): number {
+    return this.#members.size
+  }
+
+  /**
+   * What the cables to active peers carry together, in Gb/s, as trained and in the slower direction of each. A cable whose
+   * lanes the operating system does not tell counts as it was measured, or not at all.
+   */
+  get totalBandwidthGbps(): number {
+    const links = this.peers.flatMap((peer) => peer.links).filter(({ kind }) => kind === 'thunderbolt')
+    return links.reduce((sum, { trained, measured }) => {
+      const { receiveGbps = 0, transmitGbps = 0 } = measured
+      return sum + ((trained === undefined ? undefined : linkGbps({ trained })) ?? Math.min(receiveGbps, transmitGbps))
+    }, 0)
+  }
+
+  /** Every cable the operating system knows, with or without a peer behind it. */
+  get cables(): readonly CableLink[] {
+    return this.#inventory.links
+  }
+
+  /** Hosts on the cables that are not paired: claims, to pair with. */
+  get neighbours(): readonly Neighbour[] {
+    return [...this.#neighbours.values()].filter(({ id }) => !this.#isPaired(id))
+  }
+
+  /** What a person should know or do, worst first. */
+  get findings(): readonly Finding[] {
+    return this.#findings
+  }
+
+  /** Port of the control plane: what to write into another host's `EGPU_MESH_PEERS`. */
+  get port(): number {
+    return this.#controlPort
+  }
+
+  /** Authenticated connections to all peers: for whoever builds upon the mesh. */
+  get control(): PeerConnections {
+    return this.#control
+  }
+
+  /**
+   * The peer to use for a purpose, and how to reach it: `address` is to be dialled as it stands, its zone makes it leave by
+   * `interfaceName`. A cable goes before any network. The same answer as last time unless another is better by more than
+   * the noise: a tenth, for latency at least 20 µs and at most 50 µs. `undefined` while no peer is connected.
+   */
+  bestPeer({ for: purpose = 'latency' }: { readonly for?: PeerPurpose } = {}): BestPeer | undefined {
+    const best = choosePeer(this.peers, purpose, this.#incumbents.get(purpose))
+    if (best === undefined) this.#incumbents.delete(purpose)
+    else this.#incumbents.set(purpose, best)
+    return best
+  }
+
+  /** What this host offers, replacing what it offered before. Peers hear of it at once. */
+  offer(targets: readonly ComputeTarget[]): void {
+    this.#targets = targets
+    for (const channel of this.#control.connections()) this.#sendOffer(channel)
+  }
+
+  /** Measures a link anew: latency, then `bytes` each way. `EGPU_PEER_LOST` when it is not up. */
+  async measure(
+    linkId: string,
+    options: AbortOptions & { readonly bytes?: number | undefined } = {},
+  ): Promise<MeshLink> {
+    const record = [...this.#members.values()]
+      .map(({ links }) => links.get(linkId))
+      .find((found) => found !== undefined)
+    if (record === undefined) throw new EGpuError(EGpuErrorCode.PeerLost, `no link ${linkId} is up`)
+    await this.#meter.measure(record.channel, options)
+    return record.snapshot
+  }
+
+  /** Shows a code for another host's `pairWith`. One at a time; the one before is closed. */
+  async openPairing(): Promise<PairingWindow> {
+    await this.#pairing?.close()
+    const window = openPairing({ identity: this.#identity, name: this.hostname })
+    this.#pairing = window
+    this.#discovery.announce()
+    const end = (): void => {
+      if (this.#pairing === window) this.#pairing = undefined
+      this.#discovery.announce()
+    }
+    void window.paired.then((peer) => {
+      end()
+      this.trust(peer)
+    }, end)
+    return window
+  }
+
+  /**
+   * Pairs with whichever neighbour shows `code`. Rejects with `EGPU_PEER_NOT_TRUSTED` when none of them takes it, and with
+   * `EGPU_PEER_LOST` when no neighbour shows a code.
+   */
+  async pairWith(code: string, { signal }: AbortOptions = {}): Promise<PairedPeer> {
+    const waiting = [...this.#neighbours.values()].filter(({ pairing }) => pairing)
+    if (waiting.length === 0)
+      throw new EGpuError(
+        EGpuErrorCode.PeerLost,
+        'no host on the cables waits for a pairing; run egpu mesh pair there first',
+      )
+    const refusals: string[] = []
+    for (const { address, port } of waiting) {
+      try {
+        const peer = await pairWith(
+          { identity: this.#identity, name: this.hostname },
+          { host: address, port, code },
+          { signal },
+        )
+        this.trust(peer)
+        return peer
+      } catch (error) {
+        if (!EGpuError.is(error)) throw error
+        refusals.push(`${address}: ${error.message}`)
+      }
+    }
+    throw new EGpuError(EGpuErrorCode.PeerNotTrusted, `no pairing\n  ${refusals.join('\n  ')}`)
+  }
+
+  /** Pairs with a host whose fingerprint was brought over by other means. The other host has to do the same. */
+  trust(peer: PairedPeer): void {
+    savePeer(this.#directory, peer)
+    this.#pursueNeighbours()
+    this.#dialer.hurry()
+    this.#diagnose()
+  }
+
+  /** Ends the pairing; open connections are closed. Resolves to whether there was one. */
+  forget(peerId: string): boolean {
+    const was = removePeer(this.#directory, peerId)
+    for (const channel of this.#control.connections(peerId)) channel.close('closed-here', 'the pairing was ended')
+    return was
+  }
+
+  /** Calls `listener` from now on; returns what ends it. */
+  on<T extends MeshEventType>(type: T, listener: (event: MeshEvent<T>) => unknown): () => void {
+    return this.#events.on(type, listener)
+  }
+
+  /** The next event of a type, optionally of those for which `where` holds. Rejects with `EGPU_CLOSED` when the mesh is closed. */
+  next<T extends MeshEventType>(
+    type: T,
+    options: AbortOptions & { readonly where?: (event: MeshEvent<T>) => boolean } = {},
+  ): Promise<MeshEvent<T>> {
+    return this.#events.next(type, options)
+  }
+
+  /** All events from now on, until the mesh is closed or `signal` fires. */
+  events(options: AbortOptions = {}): AsyncIterableIterator<MeshEvent> {
+    return this.#events.stream(options)
+  }
+
+  /** Ends everything; peers hear of it at once. */
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close())
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async #close(): Promise<void> {
+    clearInterval(this.#timer)
+    this.#dialer.close()
+    this.#discovery.close()
+    this.#meter.close()
+    await this.#pairing?.close()
+    await this.#plane?.close()
+    await this.#probes.close()
+    await this.#watch.close()
+    this.#events.close(new EGpuError(EGpuErrorCode.Closed, 'the mesh was closed'))
+  }
+
+  get #directory(): string {
+    return this.#options.directory ?? defaultMeshDirectory()
+  }
+
+  get #control(): ControlPlane {
+    if (this.#plane === undefined) throw new EGpuError(EGpuErrorCode.Closed, 'the mesh did not start')
+    return this.#plane
+  }
+
+  async #start(): Promise<void> {
+    const visitor = this.#options.visitor ?? false
+    this.#probePort = await this.#probes.listen()
+    const heartbeatPort = await this.#watch.port()
+    this.#plane = new ControlPlane({
+      identity: this.#identity,
+      name: this.hostname,
+      instance: this.#instance,
+      hostTag: this.#hostTag,
+      visitor,
+      isPaired: (peerId) => this.#isPaired(peerId),
+      cableOf: (interfaceName) => this.#cableOf(interfaceName),
+      heartbeatPort: visitor ? undefined : heartbeatPort,
+      onRefusal: (refusal) => this.#refused(refusal),
+      onPairing: (socket) => this.#pairing?.accept(socket) ?? Promise.resolve(void socket.destroy()),
+    })
+    this.#plane.onConnection((connection) => this.#connectedTo(connection as Channel))
+    this.#plane.handle('mesh.probe', (_body, { connection }) => this.#grantProbe(connection))
+    this.#plane.handle('mesh.targets', (body, { connection }) => this.#takeOffer(connection.peerId, body))
+    this.#plane.handle('mesh.topology', () => this.#topology.report())
+    await this.#readMachine()
+    this.#controlPort = await this.#listen()
+    this.#discovery.setInterfaces(this.#addresses)
+    this.#timer = setInterval(() => this.#look(), lookEveryMs)
+    this.#timer.unref()
+    this.#diagnose()
+  }
+
+  async #listen(): Promise<number> {
+    const { port } = this.#options
+    if (port !== undefined || this.#options.visitor === true) return this.#control.listen(port ?? 0)
+    return this.#control.listen(defaultPort).catch(() => this.#control.listen(0))
+  }
+
+  /** Waits until every cable that is up answered, or nothing more is to be expected. */
+  async #settle({ settleMs = defaultSettleMs, signal }: MeshOptions): Promise<void> {
+    const until = performance.now() + settleMs
+    const isAnswered = ({ interfaceName }: LocalAddress): boolean =>
+      [...this.#neighbours.values()].some(
+        (neighbour) => neighbour.interfaceName === interfaceName && !this.#isPaired(neighbour.id),
+      ) ||
+      [...this.#members.values()].some(({ links }) =>
+        [...links.values()].some(
+          ({ channel, snapshot }) =>
+            channel.link.interfaceName === interfaceName && snapshot.measured.latencyUs !== undefined,
+        ),
+      )
+    while (performance.now() < until) {
+      signal?.throwIfAborted()
+      const cables = this.#addresses.filter(({ interfaceName }) => this.#cableOf(interfaceName) !== undefined)
+      const expectsOthers = this.#options.lan === true || staticPeersOf(this.#options).length > 0
+      if (cables.every(isAnswered) && (!expectsOthers || this.#members.size > 0)) return
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+
+  #isPaired(peerId: string): boolean {
+    if (this.#options.isPaired !== undefined) return this.#options.isPaired(peerId)
+    try {
+      return loadPeers(this.#directory).some(({ id }) => id === peerId)
+    } catch {
+      // A file that cannot be understood pairs nobody.
+      return false
+    }
+  }
+
+  /** A bridge that has one cable among its members is that cable, as with the Thunderbolt Bridge of a Mac. */
+  #cableOf(interfaceName: string): CableLink | undefined {
+    const direct = this.#inventory.links.find((link) => link.interfaceName === interfaceName)
+    if (direct !== undefined) return direct
+    const members = this.#network.bridges.find(({ name }) => name === interfaceName)?.members ?? []
+    const behind = this.#inventory.links.filter((link) => members.includes(link.interfaceName ?? ''))
+    return behind.length === 1 ? behind[0] : undefined
+  }
+
+  #announcement(): { nodeId: string; instance: string; hostTag: string; port: number; pairing: boolean } | undefined {
+    if (this.#controlPort === 0 || (this.#options.visitor === true && this.#pairing === undefined)) return undefined
+    return {
+      nodeId: this.nodeId,
+      instance: this.#instance,
+      hostTag: this.#hostTag,
+      port: this.#controlPort,
+      pairing: this.#pairing !== undefined,
+    }
+  }
+
+  #sighted(sighting: Sighting): void {
+    const { nodeId: id, instance, hostTag: tag, address, interfaceName, port, pairing } = sighting
+    if (instance === this.#instance) return
+    // Another process of this host, not a copy of it.
+    if (id === this.nodeId && tag === this.#hostTag) return
+    const key = `${interfaceName} ${id} ${instance}`
+    const isNew = !this.#neighbours.has(key)
+    if (isNew && this.#neighbours.size >= mostNeighbours) return
+    const neighbour: Neighbour = { id, address, interfaceName, port, pairing }
+    this.#neighbours.set(key, neighbour)
+    if (this.#isPaired(id) || id === this.nodeId)
+      this.#dialer.want(`${key} ${port}`, { host: address, port, peerId: id, interfaceName })
+    else if (isNew) {
+      this.#events.emit('neighbour-found', { neighbour })
+      this.#diagnose()
+    }
+  }
+
+  #pursueNeighbours(): void {
+    for (const [key, { id, address, port, interfaceName }] of this.#neighbours)
+      if (this.#isPaired(id)) this.#dialer.want(`${key} ${port}`, { host: address, port, peerId: id, interfaceName })
+  }
+
+  #connected(peerId: string | undefined, interfaceName: string | undefined): PeerConnection | undefined {
+    if (peerId === undefined) return undefined
+    const open = this.#control.connections(peerId)
+    // A written-down peer may be reached by any link, a seen one by the link it was seen on.
+    return interfaceName === undefined ? open[0] : open.find(({ link }) => link.interfaceName === interfaceName)
+  }
+
+  #connectedTo(channel: Channel): void {
+    const { peerId, hello, link } = channel
+    const member: Member = this.#members.get(peerId) ?? { peerId, hostname: hello.name, targets: [], links: new Map() }
+    const isNewMember = member.links.size === 0
+    this.#members.set(peerId, member)
+    const known = member.links.get(link.id)
+    const record: LinkRecord = known ?? {
+      channel,
+      beatId: undefined,
+      isUnheard: false,
+      snapshot: this.#linkOf(channel),
+    }
+    this.#stopBeats(record)
+    record.channel = channel
+    record.isUnheard = false
+    if (this.#options.visitor !== true && hello.heartbeatPort !== undefined) {
+      record.beatId = this.#watch.add({
+        key: channel.exportKey('heartbeat'),
+        address: link.address,
+        port: hello.heartbeatPort,
+        side: channel.dialled ? 0 : 1,
+      })
+      this.#beats.set(record.beatId, record)
+    }
+    member.links.set(link.id, record)
+    if (link.interfaceName !== undefined) this.#broken.delete(link.interfaceName)
+    void channel.closed.then((end) => this.#ended(member, record, channel, end))
+    if (isNewMember) this.#events.emit('peer-connected', { peer: this.#peerOf(member) })
+    if (known === undefined) this.#events.emit('link-up', { peer: this.#peerOf(member), link: record.snapshot })
+    if (hello.name !== member.hostname) {
+      member.hostname = hello.name
+      this.#events.emit('peer-changed', { peer: this.#peerOf(member) })
+    }
+    this.#sendOffer(channel)
+    void this.#meter.watch(channel)
+    this.#diagnose()
+  }
+
+  #ended(member: Member, record: LinkRecord, channel: Channel, { reason, message }: PeerConnectionEnd): void {
+    if (record.channel !== channel) return
+    this.#stopBeats(record)
+    member.links.delete(channel.link.id)
+    if (member.links.size === 0) this.#members.delete(member.peerId)
+    const { interfaceName } = channel.link
+    if (interfaceName !== undefined && (reason === 'silent' || reason === 'one-way'))
+      this.#broken.set(interfaceName, reason)
+    const peer = this.#peerOf(member)
+    this.#events.emit('link-down', { peer, link: record.snapshot, reason, message })
+    if (member.links.size === 0) {
+      this.#topology.forget(member.peerId)
+      this.#events.emit('peer-lost', { peer })
+    }
+    this.#diagnose()
+  }
+
+  #stopBeats(record: LinkRecord): void {
+    if (record.beatId === undefined) return
+    this.#watch.remove(record.beatId)
+    this.#beats.delete(record.beatId)
+    record.beatId = undefined
+  }
+
+  #beatState(id: number, state: LinkState): void {
+    const record = this.#beats.get(id)
+    if (record === undefined) return
+    const { channel } = record
+    if (state === 'silent') channel.close('silent', 'nothing arrived over the link any more')
+    else if (state === 'one-way') channel.close('one-way', 'the peer can be heard but hears nothing')
+    else {
+      record.isUnheard = state === 'unheard'
+      if (record.isUnheard) void this.#askWhetherAlive(record, channel)
+      this.#diagnose()
+    }
+  }
+
+  async #askWhetherAlive(record: LinkRecord, channel: Channel): Promise<void> {
+    while (record.isUnheard && channel.isOpen) {
+      const answer = channel.request('mesh.alive', undefined, { signal: AbortSignal.timeout(answerWithinMs) })
+      const isAlive = await answer.then(
+        () => true,
+        () => false,
+      )
+      if (!isAlive) channel.close('silent', 'the peer did not answer any more')
+      await new Promise((resolve) => setTimeout(resolve, askEveryMs).unref())
+    }
+  }
+
+  #sendOffer(channel: PeerConnection): void {
+    if (this.#options.visitor === true) return
+    channel
+      .request('mesh.targets', this.#targets, { signal: AbortSignal.timeout(10_000) })
+      .catch((error: unknown) =>
+        this.#refused({ address: channel.link.address, peerId: channel.peerId, error: error as EGpuError }),
+      )
+  }
+
+  #takeOffer(peerId: string, body: unknown): boolean {
+    const targets = readOffer(body)
+    const member = this.#members.get(peerId)
+    if (member === undefined || JSON.stringify(member.targets) === JSON.stringify(targets)) return true
+    member.targets = targets
+    this.#events.emit('peer-changed', { peer: this.#peerOf(member) })
+    return true
+  }
+
+  #grantProbe(connection: PeerConnection): { port: number; token: string } {
+    const token = this.#probes.grant(connection.link.address)
+    if (token === undefined || this.#probePort === undefined)
+      throw new EGpuError(EGpuErrorCode.PeerRefused, 'too many probes at once; try again in a few seconds')
+    return { port: this.#probePort, token }
+  }
+
+  #refused(refusal: Refusal): void {
+    if (refusal.error.code === EGpuErrorCode.PeerLost) return
+    this.#events.emit('refused', refusal)
+    if (refusal.error.code !== EGpuErrorCode.IdentityCopied || this.#copies.size >= mostCopies) return
+    this.#copies.add(refusal.error.message)
+    this.#diagnose()
+  }
+
+  /** First the links that just broke, then the slower look at everything. */
+  #networkChanged(): void {
+    const here = new Set(
+      Object.entries(networkInterfaces()).flatMap(([name, entries = []]) =>
+        entries.flatMap(({ address }) => [address, `${address}%${name}`]),
+      ),
+    )
+    for (const channel of this.#plane?.connections() ?? [])
+      if (!here.has(channel.link.localAddress))
+        channel.close('link-down', `${channel.link.interfaceName ?? 'the interface'} lost its carrier or was removed`)
+    this.#look()
+  }
+
+  #look(): void {
+    this.#looksAgain = this.#looking !== undefined
+    this.#looking ??= this.#lookNow().finally(() => {
+      this.#looking = undefined
+      if (this.#looksAgain && this.#closing === undefined) this.#look()
+    })
+  }
+
+  async #lookNow(): Promise<void> {
+    const before = new Map(this.#addresses.map((address) => [address.interfaceName, address.key]))
+    await this.#readMachine()
+    if (this.#closing !== undefined || this.#plane === undefined) return
+    const now = new Map(this.#addresses.map((address) => [address.interfaceName, address.key]))
+    for (const [name, key] of before) if (now.get(name) !== key) this.#forgetInterface(name)
+    this.#discovery.setInterfaces(this.#addresses)
+    if (this.#addresses.some(({ interfaceName, key }) => before.get(interfaceName) !== key)) this.#dialer.hurry()
+    this.#pursueNeighbours()
+    for (const channel of this.#plane.connections()) this.#refreshLink(channel)
+    await this.#topology.refresh(this.#plane, this.#bridgedInterfaces())
+    this.#diagnose()
+  }
+
+  #bridgedInterfaces(): ReadonlySet<string> {
+    const bridges = this.#network.bridges.filter(({ members }) => members.length > 1)
+    return new Set(bridges.flatMap(({ name, members }) => [name, ...members]))
+  }
+
+  #forgetInterface(interfaceName: string): void {
+    this.#dialer.forgetInterface(interfaceName)
+    this.#broken.delete(interfaceName)
+    for (const [key, neighbour] of this.#neighbours)
+      if (neighbour.interfaceName === interfaceName) this.#neighbours.delete(key)
+  }
+
+  async #readMachine(): Promise<void> {
+    const { inventory = defaultInventory, hostNetwork = defaultHostNetwork, lan = false } = this.#options
+    try {
+      ;[this.#inventory, this.#network] = await Promise.all([inventory(), hostNetwork()])
+    } catch {
+      // What was known stays; the next look may succeed.
+    }
+    this.#addresses = localAddresses().filter(({ interfaceName }) => lan || this.#cableOf(interfaceName) !== undefined)
+  }
+
+  #refreshLink(channel: Channel): void {
+    const member = this.#members.get(channel.peerId)
+    const record = member?.links.get(channel.link.id)
+    if (member === undefined || record === undefined || record.channel !== channel) return
+    const before = record.snapshot
+    const after = this.#linkOf(channel)
+    if (JSON.stringify(before) === JSON.stringify(after)) return
+    record.snapshot = after
+    this.#events.emit('link-changed', { peer: this.#peerOf(member), before, after })
+  }
+
+  #linkOf(channel: Channel): MeshLink {
+    const { id, kind, interfaceName, address, localAddress } = channel.link
+    const cable = interfaceName === undefined ? undefined : this.#cableOf(interfaceName)
+    return {
+      id,
+      kind,
+      interfaceName,
+      address,
+      localAddress,
+      port: cable?.port,
+      sticker: cable?.sticker,
+      trained: cable?.trained,
+      measured: this.#meter.of(channel),
+      mtu: cable?.mtu,
+      remoteMtu: channel.hello.end.mtu,
+    }
+  }
+
+  #peerOf({ peerId, hostname: name, targets, links }: Member): MeshPeer {
+    const order = new Map((this.#plane?.connections(peerId) ?? []).map(({ link }, index) => [link.id, index]))
+    const rank = ({ id }: MeshLink): number => order.get(id) ?? order.size
+    const snapshots = [...links.values()].map(({ snapshot }) => snapshot)
+    return { id: peerId, hostname: name, targets, links: snapshots.toSorted((a, b) => rank(a) - rank(b)) }
+  }
+
+  #diagnose(): void {
+    const withLinkLocal = new Set(this.#addresses.map(({ interfaceName }) => interfaceName))
+    const running = new Set(Object.keys(networkInterfaces()))
+    const records = [...this.#members.values()].flatMap(({ links }) => [...links.values()])
+    const findings = meshFindings({
+      inventory: this.#inventory,
+      network: this.#network,
+      peers: this.peers,
+      neighbours: this.neighbours,
+      withoutLinkLocal: this.#inventory.links.flatMap(({ interfaceName }) =>
+        interfaceName !== undefined && running.has(interfaceName) && !withLinkLocal.has(interfaceName)
+          ? [interfaceName]
+          : [],
+      ),
+      broken: [...this.#broken].map(([interfaceName, how]) => ({ interfaceName, how })),
+      unheard: records.flatMap(({ isUnheard, channel }) =>
+        isUnheard ? (channel.link.interfaceName ?? channel.link.address) : [],
+      ),
+      bridgedCables: this.#topology.bridgedCables(this.nodeId),
+      copies: [...this.#copies],
+    })
+    const text = JSON.stringify(findings)
+    if (text === this.#findingsText) return
+    this.#findings = findings
+    this.#findingsText = text
+    this.#events.emit('findings-changed', { findings })
+  }
+}
+
+function defaultInventory(): CableInventory {
+  return process.platform === 'linux' ? linuxInventory() : emptyInventory
+}
+
+function defaultHostNetwork(): HostNetwork {
+  return process.platform === 'linux' ? linuxHostNetwork() : { defaultRoutes: [], bridges: [] }
+}

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { heldDeviceCount } from '../../src/device/held-devices.ts'
 import { workloads } from './workloads/all.ts'
 import { useRealVulkan } from '../support/real-vulkan.ts'
-import { onBareDevice, onProtectedDevice } from '../support/run-workload.ts'
+import { loseAtEveryAwait, onBareDevice, onProtectedDevice } from '../support/run-workload.ts'
 
 const control = useRealVulkan()
 
@@ -24,26 +24,10 @@ describe.each(workloads)('$name', (workload) => {
 
   test.each([false, true])(
     'survives a loss at every await, bit-exact, checkpoints: %s',
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async (checkpoint) => {
-      const reference = await onBareDevice(workload)
-      let awaits = 0
-      await onProtectedDevice(workload, { pause: () => void (awaits += 1) })
-      for (let at = 1; at <= awaits; at += 1) {
-        let passed = 0
-        const pause = (): void => {
-          passed += 1
-          // With checkpoints the loss comes after the one that is taken here.
-          if (!checkpoint && passed === at) control.loseAt('submit', 1)
-        }
-        const paused = (): void => {
-          if (checkpoint && passed === at) control.loseAt('submit', 1)
-        }
-        control.heal()
-        const { result, losses, troubles } = await onProtectedDevice(workload, { pause, paused, checkpoint })
-        expect({ at, losses, troubles }).toEqual({ at, losses: 1, troubles: [] })
-        expect(Buffer.compare(result, reference)).toBe(0)
-      }
+      const { awaits, wrong } = await loseAtEveryAwait(workload, control, checkpoint)
+      expect(wrong).toEqual([])
       expect(awaits).toBeGreaterThan(4)
     },
   )

@@ -1,5 +1,6 @@
 import { protectDevice, protectionOf, wgpuDriver } from '../../src/index.ts'
 import type { ProtectionEvent } from '../../src/index.ts'
+import type { LossControl } from '../../src/testing/index.ts'
 import type { Workload } from '../protect/workloads/workload.ts'
 
 /** What a workload gives on a device that is not protected. */
@@ -47,4 +48,35 @@ export async function onProtectedDevice(
   device.destroy()
   await device.lost
   return { result, losses: protection.stats.losses, troubles }
+}
+
+/**
+ * Runs a workload once for each place where it waits, loses the device there, and compares. With `checkpoint`, one is
+ * taken right before. Returns the number of places.
+ */
+export async function loseAtEveryAwait(
+  workload: Workload,
+  control: LossControl,
+  checkpoint: boolean,
+): Promise<{ readonly awaits: number; readonly wrong: readonly object[] }> {
+  const reference = await onBareDevice(workload)
+  let awaits = 0
+  await onProtectedDevice(workload, { pause: () => void (awaits += 1) })
+  const wrong: object[] = []
+  for (let at = 1; at <= awaits; at += 1) {
+    let passed = 0
+    const lose = (): void => {
+      if (passed === at) control.loseAt('submit', 1)
+    }
+    const pause = (): void => {
+      passed += 1
+      if (!checkpoint) lose()
+    }
+    control.heal()
+    const outcome = await onProtectedDevice(workload, { pause, checkpoint, ...(checkpoint ? { paused: lose } : {}) })
+    const { result, losses, troubles } = outcome
+    const isSame = Buffer.compare(result, reference) === 0
+    if (!isSame || losses !== 1 || troubles.length > 0) wrong.push({ at, isSame, losses, troubles })
+  }
+  return { awaits, wrong }
 }

@@ -4,7 +4,9 @@ import { EventQueue } from '@egpu/core/driver'
 import type { DriverEvent, DriverSnapshot, EGpuDriver, RuntimeCapability } from '@egpu/core/driver'
 import type { AdapterSeen } from './adapters/adapter-seen.ts'
 import { chooseSource } from './adapters/choose-source.ts'
-import { observeAdapter, targetId, targetOf } from './adapters/observe.ts'
+import { observeAdapters, targetId, targetOf } from './adapters/observe.ts'
+import { pinGpu } from './adapters/pin.ts'
+import type { Pin, WantedGpu } from './adapters/pin.ts'
 import type { AdapterSource } from './adapters/source.ts'
 import { everything, openTarget } from './device/open-target.ts'
 import type { DescribeDevice } from './device/open-target.ts'
@@ -25,6 +27,14 @@ export interface WgpuDriverOptions {
 /** WebGPU as an `EGpuDriver`: its targets open as a `GPUDevice`. */
 export interface WgpuDriver extends EGpuDriver {
   readonly runtime: WgpuRuntime
+  /**
+   * How to start a process that opens this very GPU, also where there are several equal ones: give it the environment,
+   * and a `wgpuDriver()` in it opens `targetId`. It was tried before it is given, by whose memory such a process took.
+   * Vulkan only, so Linux mostly. Rejects with `EGPU_DEVICE_NOT_FOUND` when Vulkan does not show the GPU,
+   * `EGPU_TARGET_INCOMPATIBLE` with all that was tried when nothing opens it, `EGPU_NATIVE_UNAVAILABLE` when Vulkan cannot be
+   * asked. It holds until the next plug or unplug.
+   */
+  pin(wanted: WantedGpu, options?: AbortOptions): Promise<Pin>
 }
 
 export interface WgpuRuntime extends RuntimeCapability {
@@ -62,7 +72,9 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
   }
 
   const list = async (abort: AbortOptions = {}): Promise<DriverSnapshot> => {
-    const devices = (await look(abort)).map(observeAdapter).filter((device) => device !== undefined)
+    const seen = await look(abort)
+    const known = seen.some(({ software }) => !software) ? await source().identify(orClosing(abort)) : []
+    const devices = observeAdapters(seen, known)
     return { devices, enclosures: [], findings: [] }
   }
 
@@ -130,6 +142,9 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
       return reason === undefined ? { usable: true } : { usable: false, reason }
     },
     list,
+    async pin(wanted, abort = {}) {
+      return await pinGpu(wanted, options.dawnFlags ?? [], orClosing(abort))
+    },
     watch({ signal }) {
       const queue = new EventQueue<DriverEvent>({ signal, onEnd: () => void watches.delete(queue) })
       if (closing.signal.aborted) queue.end()

@@ -2,7 +2,7 @@
  * The one door to Node. Everything here is looked up at run time and may be missing, so that the package loads in a
  * browser; no other file of "." knows that Node exists.
  */
-interface ChildResult {
+export interface ChildResult {
   readonly status: number | null
   readonly signal: string | null
   readonly stdout: string
@@ -22,7 +22,19 @@ interface Builtins {
     ): Child
   }
   readonly module: { createRequire(from: string): { resolve(id: string): string } }
+  readonly os: { availableParallelism(): number }
   readonly url: { pathToFileURL(path: string): { readonly href: string } }
+  readonly worker_threads: { readonly Worker: new (file: string, options: object) => Thread }
+}
+
+/** A thread of Node's that runs one file. */
+export interface Thread {
+  on(event: 'message' | 'error' | 'exit', listener: (value: unknown) => void): void
+  postMessage(message: unknown): void
+  /** Whether it keeps the process alive. */
+  ref(): void
+  unref(): void
+  terminate(): Promise<unknown>
 }
 
 interface Child {
@@ -73,20 +85,79 @@ export function resolvePackage(name: string): string | undefined {
   }
 }
 
+/** What src/native/library.js gives. */
+export interface NativeLibrary {
+  addressOf(view: ArrayBufferView): bigint
+}
+
+/** The native part of this package; `undefined` in a browser, or where its optional dependency koffi has no binary. */
+export async function loadNative(): Promise<NativeLibrary | undefined> {
+  const url = resolvePackage('#native/library.js')
+  if (url === undefined) return undefined
+  try {
+    return (await import(/* @vite-ignore */ /* webpackIgnore: true */ url)) as NativeLibrary
+  } catch {
+    return undefined
+  }
+}
+
+/** Starts a thread that runs a file of src/native and does not keep the process alive; `undefined` in a browser. */
+export function startThread(file: string): Thread | undefined {
+  const threads = builtin('worker_threads')
+  const module = builtin('module')
+  if (threads === undefined || module === undefined) return undefined
+  const path = module.createRequire(import.meta.url).resolve(`#native/${file}`)
+  // No loader hooks or preloads of the application's: they cost each thread a second.
+  const thread = new threads.Worker(path, { execArgv: [], env: {} })
+  thread.unref()
+  return thread
+}
+
+/** Cores that this process may use; 1 where nobody says. */
+export function coreCount(): number {
+  return builtin('os')?.availableParallelism() ?? 1
+}
+
+/** What a process is run with, beyond its program. */
+export interface ChildOptions {
+  readonly timeoutMs: number
+  readonly signal: AbortSignal | undefined
+  /** Variables on top of this process's own. */
+  readonly environment?: Readonly<Record<string, string>> | undefined
+  /** A command, with its arguments, that starts the process in another setting. */
+  readonly launcher?: readonly string[] | undefined
+}
+
 /**
- * Runs a script in a Node process of its own, which may crash without harm. Never rejects: `undefined` when no process
- * can be started here. After `timeoutMs`, or when `signal` aborts, the process is killed.
+ * Runs a file of src/native in a Node process of its own, which may crash without harm. Never rejects: `undefined` when
+ * no process can be started here. After `timeoutMs`, or when `signal` aborts, the process is killed.
  */
+export async function runNative(
+  file: string,
+  args: readonly string[],
+  options: ChildOptions,
+): Promise<ChildResult | undefined> {
+  const module = builtin('module')
+  if (module === undefined) return undefined
+  return await runNode([module.createRequire(import.meta.url).resolve(`#native/${file}`), ...args], options)
+}
+
+/** The same with a script. */
 export async function runInChild(
   script: string,
   args: readonly string[],
-  options: { readonly timeoutMs: number; readonly signal: AbortSignal | undefined },
+  options: ChildOptions,
 ): Promise<ChildResult | undefined> {
+  return await runNode(['-e', script, '--', ...args], options)
+}
+
+async function runNode(args: readonly string[], options: ChildOptions): Promise<ChildResult | undefined> {
   const processes = builtin('child_process')
   if (node === undefined || processes === undefined) return undefined
   // In Electron `execPath` is the application; NODE_OPTIONS may load what only the parent should.
-  const env = { ...node.env, ELECTRON_RUN_AS_NODE: '1', NODE_OPTIONS: undefined }
-  const child = processes.spawn(node.execPath, ['-e', script, '--', ...args], {
+  const env = { ...node.env, ...options.environment, ELECTRON_RUN_AS_NODE: '1', NODE_OPTIONS: undefined }
+  const [command, ...rest] = [...(options.launcher ?? []), node.execPath, ...args] as [string, ...string[]]
+  const child = processes.spawn(command, rest, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env,
     windowsHide: true,

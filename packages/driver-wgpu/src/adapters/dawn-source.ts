@@ -8,6 +8,8 @@ import { nobody, parseListing, withoutDetours } from './listing.ts'
 import type { ListedAdapter } from './listing.ts'
 import { lookInChild } from './look-in-child.ts'
 import type { AdapterSource } from './source.ts'
+import { listVulkanDevices } from './vulkan-devices.ts'
+import type { VulkanDevice } from './vulkan-devices.ts'
 
 interface DawnModule {
   create(flags: readonly string[]): GPU
@@ -61,7 +63,17 @@ export function dawnSource(flags: readonly string[]): AdapterSource {
     return seen
   }
 
-  return { refusal, look }
+  const identify = async ({ signal }: AbortOptions): Promise<readonly VulkanDevice[]> => {
+    try {
+      return await listVulkanDevices({ signal })
+    } catch (error) {
+      signal?.throwIfAborted()
+      if (EGpuError.is(error)) return []
+      throw error
+    }
+  }
+
+  return { refusal, look, identify }
 }
 
 async function importDawn(): Promise<DawnModule> {

@@ -29,6 +29,7 @@ export function givenSource(gpu: GPU): AdapterSource {
   }
   return {
     look: ({ signal }) => abandonable(look(), signal),
+    identify: () => Promise.resolve([]),
     refusal: async ({ signal }) => {
       const seen = await abandonable(look(), signal)
       return seen.length > 0

@@ -1,17 +1,44 @@
-import { RuntimeKind } from '@egpu/core'
+import { RuntimeKind, vendorOfPciId } from '@egpu/core'
 import type { ComputeTarget } from '@egpu/core'
 import type { DeviceObservation } from '@egpu/core/driver'
 import { vendorOf } from './vendor.ts'
 import type { AdapterSeen } from './adapter-seen.ts'
+import { identityOf } from './vulkan-devices.ts'
+import type { VulkanDevice } from './vulkan-devices.ts'
 
-/** A GPU as core wants to hear of it; `undefined` for software, which is no GPU. */
-export function observeAdapter(seen: AdapterSeen): DeviceObservation | undefined {
-  if (seen.software) return undefined
+/**
+ * The GPUs among the adapters, as core wants to hear of them; software is no GPU. Vulkan's devices give them ids where
+ * names leave no doubt. Of equal ones, both lists have the same order, because Dawn goes through Vulkan's.
+ */
+export function observeAdapters(
+  adapters: readonly AdapterSeen[],
+  known: readonly VulkanDevice[],
+): readonly DeviceObservation[] {
+  const taken = new Map<string, number>()
+  return adapters
+    .filter(({ software }) => !software)
+    .map((seen) => {
+      const before = taken.get(seen.name) ?? 0
+      taken.set(seen.name, before + 1)
+      const same = known.filter(({ name }) => name === seen.name)
+      const all = adapters.filter(({ name, backend }) => name === seen.name && backend === 'vulkan').length
+      return observe(seen, same.length === all ? same[before] : undefined)
+    })
+}
+
+function observe(seen: AdapterSeen, known: VulkanDevice | undefined): DeviceObservation {
   const { vendor, vendorId } = vendorOf(seen.vendor)
+  const ids = known === undefined ? { adapterName: seen.name, vendorId } : identityOf(known)
   return {
     key: seen.key,
-    identity: { adapterName: seen.name, vendorId },
-    gpu: { name: seen.name, vendor, vendorId },
+    identity: ids,
+    gpu: {
+      name: seen.name,
+      vendor: vendor ?? vendorOfPciId(known?.vendorId),
+      vendorId: ids.vendorId,
+      deviceId: ids.deviceId,
+      memoryBytes: known?.memoryBytes,
+    },
     stage: seen.request === undefined ? 'present' : 'ready',
   }
 }

@@ -1,9 +1,12 @@
 import type { AbortOptions } from '@egpu/core'
 import type { AdapterSeen } from './adapter-seen.ts'
+import type { VulkanDevice } from './vulkan-devices.ts'
 
 /** Where adapters come from. Every look starts from nothing: an implementation that has looked once may not look again. */
 export interface AdapterSource {
   /** Why there is nothing to be seen, as a sentence; `undefined` when there is something. */
   refusal(options: AbortOptions): Promise<string | undefined>
   look(options: AbortOptions): Promise<readonly AdapterSeen[]>
+  /** What Vulkan tells of the same devices, in the same order; empty where nobody can tell. */
+  identify(options: AbortOptions): Promise<readonly VulkanDevice[]>
 }

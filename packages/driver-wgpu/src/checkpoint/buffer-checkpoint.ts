@@ -1,85 +1,155 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { AbortOptions, FrozenState, OpenTarget, SavedState, StatePart } from '@egpu/core'
-import { BufferUsage } from '../flags.ts'
+import type { AbortOptions, OpenTarget, SavedState, StatePart } from '@egpu/core'
+import { ChangeFinder } from './change-finder.ts'
+import type { Found } from './change-finder.ts'
 import { DeviceGuard } from './device-guard.ts'
-import { drain, fill, Ring } from './ring.ts'
-import type { RingOptions } from './ring.ts'
+import { fill } from './fill.ts'
+import { frozenBuffers } from './frozen.ts'
+import type { FrozenBuffers } from './frozen.ts'
+import { describeResource } from './resource.ts'
+import type { Resource, Saveable } from './resource.ts'
+import { Ring } from './ring.ts'
+import type { RingOptions, Span } from './ring.ts'
+import { ShadowPool } from './shadow-pool.ts'
+import type { Shadow } from './shadow-pool.ts'
 
-/** Saves and restores a fixed set of buffers on one device. Closing it frees its staging memory, not the buffers. */
+/** Saves and restores a fixed set of buffers and textures on one device. Closing it frees its own memory, not theirs. */
 export interface BufferCheckpoint extends Disposable {
   /**
-   * Copies every buffer on the device, in one submit: work submitted before is in the copy, work submitted after is
-   * not, and neither has to wait for the other. The copy is read while the work goes on, and freed by disposing of it.
+   * Copies everything on the device, in one submit: work submitted before is in the copy, work submitted after is not,
+   * and neither has to wait for the other. The copy is read while the work goes on, and freed by disposing of it.
    * Reading rejects with `EGPU_DEVICE_LOST` when the device went first; nothing of a partial copy may be kept.
    */
-  freeze(progress: number): FrozenState
+  freeze(progress: number): FrozenBuffers
   /**
-   * Brings a saved state into the buffers, and resolves once it is really there. Rejects with
-   * `EGPU_CHECKPOINT_CORRUPT` when the state has not exactly these buffers and sizes; then they hold no valid state.
+   * The same, and finds out on the device what differs from the freeze before: `changed` names it to 4 KiB, and only
+   * that has to cross the cable. Undefined when there is nothing to compare with (the first time, after a `restore`, after
+   * a plain `freeze`), and on a target that is the CPU: there is no cable, and copying is faster than comparing. Rejects
+   * with `EGPU_DEVICE_LOST`.
+   */
+  freezeChanges(progress: number, options?: AbortOptions): Promise<FrozenBuffers>
+  /**
+   * Brings a saved state back, and resolves once it is really there. Until then the pieces it reads must stay as they
+   * are. Rejects with `EGPU_CHECKPOINT_CORRUPT` when the state has not exactly these parts and sizes. A restore that
+   * rejects has changed nothing.
    */
   restore(state: SavedState, options?: AbortOptions): Promise<void>
   close(): void
 }
 
 /**
- * Declares what makes up a workload's state: named buffers with usages `COPY_SRC` and `COPY_DST`, sizes in multiples
- * of 4 bytes; anything else is a `TypeError`.
+ * Declares what makes up a workload's state: named buffers (sizes in multiples of 4 bytes) and textures, with usages
+ * `COPY_SRC` and `COPY_DST`; anything else is a `TypeError`, and so are textures that WebGPU cannot copy both ways
+ * (multisampled, `depth24plus`, `depth32float`).
  */
 export function checkpointBuffers(
   target: OpenTarget<GPUDevice>,
-  buffers: Readonly<Record<string, GPUBuffer>>,
+  resources: Readonly<Record<string, Saveable>>,
   options: RingOptions = {},
 ): BufferCheckpoint {
-  const declared = Object.entries(buffers)
-  for (const [name, buffer] of declared) requireCopyable(name, buffer)
+  const declared = Object.entries(resources).map(([name, resource]) => describeResource(name, resource))
   const guard = new DeviceGuard(target.handle, target.target.name, target.lost)
-  const reading = new Ring(guard, 'read', options)
-  const writing = new Ring(guard, 'write', options)
+  const ringOptions = { ...options, chunkBytes: options.chunkBytes ?? chunkFor(declared), slots: options.slots ?? 8 }
+  const reading = new Ring(guard, 'read', ringOptions)
+  const writing = new Ring(guard, 'write', ringOptions)
   const shadows = new ShadowPool(guard.device, declared)
-  const parts: readonly StatePart[] = declared.map(([name, { size }]) => ({ name, byteLength: size }))
+  const parts: readonly StatePart[] = declared.map(({ name, byteLength }) => ({ name, byteLength }))
+  let finder: ChangeFinder | undefined
+  /** Whether the finder saw the freeze before the next one, and its caller got it. */
+  let previous: Promise<boolean> = Promise.resolve(false)
+
+  const copyAll = (shadow: Shadow, more: (encoder: GPUCommandEncoder) => void): void => {
+    const encoder = guard.device.createCommandEncoder({ label: 'egpu freeze' })
+    for (const resource of declared) resource.copyTo(encoder, shadow.get(resource.name) as GPUBuffer)
+    more(encoder)
+    guard.device.queue.submit([encoder.finish()])
+  }
+
+  const frozen = (shadow: Shadow, progress: number, changed: ReadonlyMap<string, readonly Span[]> | undefined) =>
+    frozenBuffers({
+      guard,
+      ring: reading,
+      shadow,
+      parts,
+      progress,
+      changed,
+      release: () => shadows.release(shadow),
+    })
+
+  const freeze = (progress: number): FrozenBuffers => {
+    guard.check()
+    const shadow = shadows.acquire()
+    previous = Promise.resolve(false)
+    copyAll(shadow, () => {})
+    return frozen(shadow, progress, undefined)
+  }
+
+  const whole = async (progress: number, signal: AbortSignal | undefined): Promise<FrozenBuffers> => {
+    signal?.throwIfAborted()
+    return freeze(progress)
+  }
 
   const close = (): void => {
     guard.close()
     reading.close()
     writing.close()
     shadows.close()
+    finder?.close()
   }
 
   return {
-    freeze(progress) {
-      guard.check()
-      const shadow = shadows.acquire()
-      const encoder = guard.device.createCommandEncoder({ label: 'egpu freeze' })
-      for (const [name, buffer] of declared) {
-        encoder.copyBufferToBuffer(buffer, 0, shadow.get(name) as GPUBuffer, 0, buffer.size)
-      }
-      guard.device.queue.submit([encoder.finish()])
-      let isReleased = false
-      return {
-        progress,
-        parts,
-        async *read(part, { signal } = {}) {
-          const copy = shadow.get(part)
-          if (copy === undefined) throw new TypeError(`no part ${part}; there are: ${[...shadow.keys()].join(', ')}`)
-          if (isReleased) throw new EGpuError(EGpuErrorCode.Closed, 'the frozen state was released')
-          yield* drain(guard, reading, copy, signal)
-        },
-        async [Symbol.asyncDispose]() {
-          if (!isReleased) shadows.release(shadow)
-          isReleased = true
-        },
-      }
+    freeze,
+
+    freezeChanges(progress, { signal } = {}) {
+      if (target.target.kind === 'cpu') return whole(progress, signal)
+      const before = previous
+      const freezing = (async () => {
+        signal?.throwIfAborted()
+        guard.check()
+        const shadow = shadows.acquire()
+        try {
+          const found = new Map<string, Found>()
+          copyAll(shadow, (encoder) => {
+            const comparing = (finder ??= new ChangeFinder(guard))
+            for (const [name, copy] of shadow) found.set(name, comparing.note(encoder, name, copy))
+          })
+          const changed = await Promise.all(
+            [...found].map(async ([name, ask]): Promise<[string, readonly Span[]]> => {
+              return [name, (await ask(signal)).flatMap((span) => split(span, reading.chunkBytes))]
+            }),
+          )
+          return frozen(shadow, progress, (await before) ? new Map(changed) : undefined)
+        } catch (error) {
+          shadows.release(shadow)
+          throw error
+        }
+      })()
+      previous = freezing.then(
+        () => true,
+        () => false,
+      )
+      return freezing
     },
 
     async restore(state, { signal } = {}) {
       signal?.throwIfAborted()
       guard.check()
       requireSameParts(state.parts, parts)
-      for (const [name, buffer] of declared) {
-        const written = await fill(guard, writing, buffer, state.read(name, { signal }), signal)
-        if (written !== buffer.size) throw corrupt(`part ${name} gave ${written} bytes instead of ${buffer.size}`)
+      previous = Promise.resolve(false)
+      const shadow = shadows.acquire()
+      try {
+        for (const { name, byteLength } of declared) {
+          const place = shadow.get(name) as GPUBuffer
+          const written = await fill(guard, writing, place, state.read(name, { signal }), signal)
+          if (written !== byteLength) throw corrupt(`part ${name} gave ${written} bytes instead of ${byteLength}`)
+        }
+        const encoder = guard.device.createCommandEncoder({ label: 'egpu restore' })
+        for (const resource of declared) resource.copyFrom(encoder, shadow.get(resource.name) as GPUBuffer)
+        guard.device.queue.submit([encoder.finish()])
+        await guard.confirm(signal)
+      } finally {
+        shadows.release(shadow)
       }
-      await guard.confirm(signal)
     },
 
     close,
@@ -87,44 +157,20 @@ export function checkpointBuffers(
   }
 }
 
-/** Device-side copies of the declared buffers, used again once they were read. */
-class ShadowPool {
-  readonly #device: GPUDevice
-  readonly #declared: readonly (readonly [string, GPUBuffer])[]
-  readonly #free: ReadonlyMap<string, GPUBuffer>[] = []
-  readonly #all: GPUBuffer[] = []
+/** Larger ones drained no faster, and took more memory (NVIDIA H200 on PCIe 5.0, docs/performance.md). */
+const mostChunkBytes = 8 * 2 ** 20
 
-  constructor(device: GPUDevice, declared: readonly (readonly [string, GPUBuffer])[]) {
-    this.#device = device
-    this.#declared = declared
-  }
-
-  acquire(): ReadonlyMap<string, GPUBuffer> {
-    return this.#free.pop() ?? this.#make()
-  }
-
-  release(shadow: ReadonlyMap<string, GPUBuffer>): void {
-    this.#free.push(shadow)
-  }
-
-  close(): void {
-    for (const buffer of this.#all) buffer.destroy()
-  }
-
-  #make(): ReadonlyMap<string, GPUBuffer> {
-    const usage = BufferUsage.CopySrc | BufferUsage.CopyDst
-    const copies = this.#declared.map(([name, { size }]) => {
-      return [name, this.#device.createBuffer({ label: `egpu shadow of ${name}`, size, usage })] as const
-    })
-    this.#all.push(...copies.map(([, copy]) => copy))
-    return new Map(copies)
-  }
+function chunkFor(declared: readonly Resource[]): number {
+  const largest = Math.max(4, ...declared.map(({ byteLength }) => byteLength))
+  return Math.min(mostChunkBytes, largest)
 }
 
-function requireCopyable(name: string, buffer: GPUBuffer): void {
-  if ((buffer.usage & BufferUsage.CopySrc) === 0) throw new TypeError(`buffer ${name} lacks usage COPY_SRC`)
-  if ((buffer.usage & BufferUsage.CopyDst) === 0) throw new TypeError(`buffer ${name} lacks usage COPY_DST`)
-  if (buffer.size % 4 !== 0) throw new TypeError(`buffer ${name} has ${buffer.size} bytes, not a multiple of 4`)
+/** Into pieces that fit into a staging buffer. */
+function split({ offset, byteLength }: Span, most: number): readonly Span[] {
+  return Array.from({ length: Math.ceil(byteLength / most) }, (_, index) => ({
+    offset: offset + index * most,
+    byteLength: Math.min(most, byteLength - index * most),
+  }))
 }
 
 function requireSameParts(given: readonly StatePart[], wanted: readonly StatePart[]): void {

@@ -19,9 +19,10 @@ export class DeviceGuard {
     void lost.then(({ reason, message }) => void (this.#lostBecause = `${reason}: ${firstLine(message)}`))
   }
 
-  /** Throws `EGPU_DEVICE_LOST` once the loss is known. */
+  /** Throws `EGPU_DEVICE_LOST` once the loss is known, and `EGPU_CLOSED` after `close()`. */
   check(): void {
-    if (this.#lostBecause !== undefined) throw this.#loss()
+    if (this.#isClosed) throw this.#closed()
+    if (this.#lostBecause !== undefined) throw this.loss()
   }
 
   /** `mapAsync`, with the loss as what it is. */
@@ -30,9 +31,8 @@ export class DeviceGuard {
       await abandonable(buffer.mapAsync(mode), signal)
     } catch (cause) {
       signal?.throwIfAborted()
-      if (this.#isClosed)
-        throw new EGpuError(EGpuErrorCode.Closed, 'the checkpoint was closed', { driver: 'wgpu', cause })
-      throw this.#loss(cause)
+      if (this.#isClosed) throw this.#closed(cause)
+      throw this.loss(cause)
     }
     this.check()
   }
@@ -54,7 +54,12 @@ export class DeviceGuard {
     this.#canary?.destroy()
   }
 
-  #loss(cause?: unknown): EGpuError {
+  #closed(cause?: unknown): EGpuError {
+    return new EGpuError(EGpuErrorCode.Closed, 'the checkpoint was closed', { driver: 'wgpu', cause })
+  }
+
+  /** The loss, as far as it is known by now, as an error. */
+  loss(cause?: unknown): EGpuError {
     const why = this.#lostBecause ?? (cause instanceof Error ? firstLine(cause.message) : '')
     return new EGpuError(EGpuErrorCode.DeviceLost, `${this.#name} was lost${why === '' ? '' : ` (${why})`}`, {
       driver: 'wgpu',

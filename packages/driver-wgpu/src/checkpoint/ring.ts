@@ -1,12 +1,18 @@
-import type { DeviceGuard } from './device-guard.ts'
 import { BufferUsage, MapMode } from '../flags.ts'
+import type { DeviceGuard } from './device-guard.ts'
+import { copyBytes } from './host-copy.ts'
+import { whileMapped } from './mapped-memory.ts'
+import { Pace } from './pace.ts'
+import type { BytesPerSecond } from './pace.ts'
 
 /** How state moves between device and host: several staging buffers, used over and over. */
 export interface RingOptions {
-  /** Bytes of one staging buffer, a multiple of 4. Default 4 MiB. */
+  /** Bytes of one staging buffer, a multiple of 4. Default 8 MiB, or less for a state that is smaller. */
   readonly chunkBytes?: number | undefined
-  /** How many there are: while one is copied by the CPU, the GPU fills the next. Default 3. */
+  /** How many there are at most: while some are copied by the CPU, the GPU fills the next. Default 8. */
   readonly slots?: number | undefined
+  /** How fast state may move in one direction. Default: as fast as it goes. */
+  readonly bytesPerSecond?: BytesPerSecond | undefined
 }
 
 const usages = {
@@ -18,15 +24,18 @@ const usages = {
 export class Ring {
   readonly chunkBytes: number
   readonly slots: number
+  readonly pace: Pace
   readonly #guard: DeviceGuard
   readonly #usage: number
   readonly #free: GPUBuffer[] = []
-  readonly #all: GPUBuffer[] = []
   readonly #waiting: ((slot: GPUBuffer) => void)[] = []
+  #made = 0
+  #isClosed = false
 
   constructor(guard: DeviceGuard, direction: 'read' | 'write', options: RingOptions) {
     this.chunkBytes = options.chunkBytes ?? 4 * 2 ** 20
     this.slots = options.slots ?? 3
+    this.pace = new Pace(options.bytesPerSecond)
     if (!Number.isInteger(this.chunkBytes) || this.chunkBytes < 4 || this.chunkBytes % 4 !== 0) {
       throw new TypeError(`chunkBytes must be a positive multiple of 4, not ${this.chunkBytes}`)
     }
@@ -41,25 +50,34 @@ export class Ring {
   acquire(): Promise<GPUBuffer> {
     const free = this.#free.pop()
     if (free !== undefined) return Promise.resolve(free)
-    if (this.#all.length < this.slots) {
+    if (this.#made < this.slots) {
+      this.#made += 1
       const size = this.chunkBytes
-      const slot = this.#guard.device.createBuffer({ label: 'egpu staging', size, usage: this.#usage })
-      this.#all.push(slot)
-      return Promise.resolve(slot)
+      return Promise.resolve(this.#guard.device.createBuffer({ label: 'egpu staging', size, usage: this.#usage }))
     }
     return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
   release(slot: GPUBuffer): void {
-    if (slot.mapState === 'mapped') slot.unmap()
+    // Also ends a mapping that is still pending because its reader gave up.
+    if (slot.mapState !== 'unmapped') slot.unmap()
     const next = this.#waiting.shift()
-    if (next === undefined) this.#free.push(slot)
-    else next(slot)
+    if (next !== undefined) next(slot)
+    else if (this.#isClosed) slot.destroy()
+    else this.#free.push(slot)
   }
 
+  /** Frees what nobody uses; the rest goes when it comes back. */
   close(): void {
-    for (const slot of this.#all) slot.destroy()
+    this.#isClosed = true
+    for (const slot of this.#free.splice(0)) slot.destroy()
   }
+}
+
+/** Bytes of a device buffer. */
+export interface Span {
+  readonly offset: number
+  readonly byteLength: number
 }
 
 /** The bytes of a device buffer, in order, in pieces that are the caller's to keep. */
@@ -68,12 +86,15 @@ export async function* drain(
   ring: Ring,
   source: GPUBuffer,
   signal: AbortSignal | undefined,
+  { offset: begin, byteLength }: Span = { offset: 0, byteLength: source.size },
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const underWay: Promise<Uint8Array>[] = []
   try {
-    for (let offset = 0; offset < source.size; offset += ring.chunkBytes) {
+    for (let offset = begin; offset < begin + byteLength; offset += ring.chunkBytes) {
       if (underWay.length === ring.slots) yield await (underWay.shift() as Promise<Uint8Array>)
-      const chunk = readChunk(guard, ring, source, offset, signal)
+      const piece = new Uint8Array(Math.min(ring.chunkBytes, begin + byteLength - offset))
+      const span = { offset, byteLength: piece.byteLength }
+      const chunk = readSpans(guard, ring, source, [span], piece, signal).then(() => piece)
       // It may fail while the reader is elsewhere; the reader hears of it when its turn comes.
       chunk.catch(() => {})
       underWay.push(chunk)
@@ -84,73 +105,60 @@ export async function* drain(
   }
 }
 
-async function readChunk(
+/** The same into memory that is there already, which spares the pages of it from being made. Rejects like `drain`. */
+export async function drainInto(
   guard: DeviceGuard,
   ring: Ring,
   source: GPUBuffer,
-  offset: number,
+  destination: Uint8Array,
   signal: AbortSignal | undefined,
-): Promise<Uint8Array> {
-  const slot = await ring.acquire()
-  try {
-    guard.check()
-    const size = Math.min(ring.chunkBytes, source.size - offset)
-    const encoder = guard.device.createCommandEncoder()
-    encoder.copyBufferToBuffer(source, offset, slot, 0, size)
-    guard.device.queue.submit([encoder.finish()])
-    await guard.map(slot, MapMode.Read, signal)
-    return new Uint8Array(slot.getMappedRange(0, size)).slice()
-  } finally {
-    ring.release(slot)
-  }
-}
-
-/**
- * Writes bytes that arrive in pieces of any size into a device buffer, and returns how many there were; once there are
- * more than fit it stops reading.
- */
-export async function fill(
-  guard: DeviceGuard,
-  ring: Ring,
-  destination: GPUBuffer,
-  pieces: AsyncIterable<Uint8Array>,
-  signal: AbortSignal | undefined,
-): Promise<number> {
-  let written = 0
-  let slot: GPUBuffer | undefined
-  let mapped = new Uint8Array()
-  let filled = 0
-  const flush = (full: GPUBuffer): void => {
-    full.unmap()
-    const encoder = guard.device.createCommandEncoder()
-    encoder.copyBufferToBuffer(full, 0, destination, written, filled)
-    guard.device.queue.submit([encoder.finish()])
-    written += filled
-    ring.release(full)
-    slot = undefined
-  }
-  try {
-    for await (const piece of pieces) {
-      for (let taken = 0; taken < piece.byteLength;) {
-        const known = written + (slot === undefined ? 0 : filled) + piece.byteLength - taken
-        if (known > destination.size) return known
-        if (slot === undefined) {
-          slot = await ring.acquire()
-          await guard.map(slot, MapMode.Write, signal)
-          mapped = new Uint8Array(slot.getMappedRange())
-          filled = 0
-        }
-        const size = Math.min(mapped.byteLength - filled, piece.byteLength - taken)
-        mapped.set(piece.subarray(taken, taken + size), filled)
-        taken += size
-        filled += size
-        if (filled === mapped.byteLength) flush(slot)
+): Promise<void> {
+  // The first failure ends the others: they see it before their next piece.
+  const failing = new AbortController()
+  const both = signal === undefined ? failing.signal : AbortSignal.any([failing.signal, signal])
+  let offset = 0
+  const lanes = Array.from({ length: ring.slots }, async () => {
+    while (offset < source.size) {
+      const span = { offset, byteLength: Math.min(ring.chunkBytes, source.size - offset) }
+      offset += span.byteLength
+      const place = destination.subarray(span.offset, span.offset + span.byteLength)
+      try {
+        await readSpans(guard, ring, source, [span], place, both)
+      } catch (error) {
+        failing.abort(error)
+        throw error
       }
     }
-    const total = written + (slot === undefined ? 0 : filled)
-    if (slot !== undefined && filled % 4 === 0) flush(slot)
-    return total
+  })
+  const failed = (await Promise.allSettled(lanes)).find(({ status }) => status === 'rejected')
+  if (failed !== undefined) throw signal?.aborted === true ? signal.reason : failing.signal.reason
+}
+
+/** Copies spans of a device buffer, one behind the other, through one staging buffer. Together they fit into it. */
+export async function readSpans(
+  guard: DeviceGuard,
+  ring: Ring,
+  source: GPUBuffer,
+  spans: readonly Span[],
+  destination: Uint8Array,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const slot = await ring.acquire()
+  try {
+    await ring.pace.take(destination.byteLength, { signal })
+    signal?.throwIfAborted()
+    guard.check()
+    const encoder = guard.device.createCommandEncoder()
+    let at = 0
+    for (const { offset, byteLength } of spans) {
+      encoder.copyBufferToBuffer(source, offset, slot, at, byteLength)
+      at += byteLength
+    }
+    guard.device.queue.submit([encoder.finish()])
+    await guard.map(slot, MapMode.Read, signal)
+    const mapped = new Uint8Array(slot.getMappedRange(0, at))
+    await whileMapped(guard.device, () => copyBytes(destination, mapped))
   } finally {
-    if (slot !== undefined) ring.release(slot)
+    ring.release(slot)
   }
 }

@@ -17,9 +17,16 @@ const commands: Readonly<Record<string, readonly [about: string, load: () => Pro
   doctor: ['say what works and what does not', async () => (await import('./commands/doctor.ts')).registerDoctor],
   watch: ['print events as they happen', async () => (await import('./commands/watch.ts')).registerWatch],
   eject: ['take a GPU off the bus', async () => (await import('./commands/eject.ts')).registerEject],
+  resume: ['put parked programs back onto their GPU', async () => (await import('./commands/resume.ts')).registerResume],
+  run: ['start a CUDA program that can be moved', async () => (await import('./commands/run.ts')).registerRun],
+  cuda: ['programs on NVIDIA GPUs', async () => (await import('./commands/cuda.ts')).registerCuda],
   passthrough: [
     'hand a GPU to a virtual machine',
     async () => (await import('./commands/passthrough.ts')).registerPassthrough,
+  ],
+  checkpoints: [
+    'look into checkpoints, check and copy them',
+    async () => (await import('./commands/checkpoints.ts')).registerCheckpoints,
   ],
   dump: ['record this machine, to be mailed', async () => (await import('./commands/dump.ts')).registerDump],
   dashboard: ['a live page', async () => (await import('./commands/dashboard.ts')).registerDashboard],

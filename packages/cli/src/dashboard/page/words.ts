@@ -32,12 +32,6 @@ export function gigabytes(value: number | undefined): string | undefined {
   return value === undefined ? undefined : `${value.toFixed(1)} GB/s`
 }
 
-export function bytesText(bytes: number): string {
-  if (bytes < 1_000) return `${bytes} B`
-  const power = Math.min(4, Math.floor(Math.log10(bytes) / 3))
-  return `${(bytes / 1_000 ** power).toPrecision(3)} ${['B', 'kB', 'MB', 'GB', 'TB'][power]}`
-}
-
 export function clockText(at: number): string {
   return new Date(at).toLocaleTimeString(undefined, { hour12: false })
 }

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import type { TimelineEntry, WorkloadView } from '../protocol.ts'
-import { bytesText } from './words.ts'
+import { bytesText } from '../../output/bytes-text.ts'
 
 interface WorkloadsProps {
   readonly workloads: readonly WorkloadView[]

@@ -1,0 +1,162 @@
+import { createReadStream } from 'node:fs'
+import { open, stat } from 'node:fs/promises'
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import { exportCheckpoint, importCheckpoint, type CheckpointRecord } from '@egpu/migrator'
+import { directoryStore, type DirectoryStore } from '@egpu/migrator/node'
+import type { Command } from 'commander'
+import { bytesText } from '../output/bytes-text.ts'
+import { printJson } from '../output/json.ts'
+import type { Terminal } from '../output/terminal.ts'
+import { plain } from '../output/text.ts'
+import { jsonOption, wholeNumber, type CommandContext } from './context.ts'
+
+interface Options {
+  readonly json?: boolean | undefined
+  readonly generation?: number | undefined
+}
+
+const directory = ['<directory>', 'of a checkpoint store'] as const
+
+export function registerCheckpoints(egpu: Command, { terminal, signal }: CommandContext): void {
+  const checkpoints = egpu
+    .command('checkpoints')
+    .description('look into a directory of checkpoints, check and copy them')
+  const generation = ['--generation <number>', 'another than the newest', wholeNumber] as const
+  checkpoints
+    .command('list')
+    .argument(...directory)
+    .description('every checkpoint, and those that are damaged')
+    .addOption(jsonOption())
+    .action((path: string, options: Options) => withStore(path, (store) => list(store, options, terminal)))
+  checkpoints
+    .command('verify')
+    .argument(...directory)
+    .description('read every byte of every checkpoint and compare its SHA-256')
+    .addOption(jsonOption())
+    .action((path: string, options: Options) => withStore(path, (store) => verify(store, options, terminal)))
+  checkpoints
+    .command('export')
+    .argument(...directory)
+    .argument('<workload>', 'as `egpu checkpoints list` names it')
+    .argument('<file>', 'where to write it; must not exist')
+    .description('one checkpoint as one file')
+    .option(...generation)
+    .action((path: string, workload: string, file: string, options: Options) =>
+      withStore(path, (store) => exportTo(store, workload, file, options, terminal, signal)),
+    )
+  checkpoints
+    .command('import')
+    .argument(...directory)
+    .argument('<file>', 'what `egpu checkpoints export` wrote')
+    .description("an exported checkpoint as its workload's newest")
+    .action((path: string, file: string) =>
+      withStore(path, (store) => importFrom(store, file, terminal, signal), { mayBeNew: true }),
+    )
+}
+
+async function withStore(
+  path: string,
+  use: (store: DirectoryStore) => Promise<void>,
+  { mayBeNew = false }: { readonly mayBeNew?: boolean } = {},
+): Promise<void> {
+  // A store makes its directory; a typing error must not.
+  const found = await stat(path).catch(() => undefined)
+  if (found?.isDirectory() !== true && !mayBeNew) throw new Error(`${path} is no directory of checkpoints`)
+  await using store = directoryStore(path)
+  await use(store)
+}
+
+async function list(store: DirectoryStore, { json = false }: Options, terminal: Terminal): Promise<void> {
+  const { print, colors } = terminal
+  for (const workload of await store.workloads()) {
+    const records = await store.list(workload)
+    const damaged = await store.damaged(workload)
+    if (json) {
+      printJson(
+        {
+          workload,
+          checkpoints: records,
+          damaged: damaged.map(({ generation, error }) => ({ generation, error: error.message })),
+        },
+        terminal,
+      )
+      continue
+    }
+    print(colors.bold(plain(workload)))
+    for (const { generation, progress, byteLength, savedAtMs } of records)
+      print(`  ${generation}  step ${progress}  ${bytesText(byteLength)}  ${new Date(savedAtMs).toISOString()}`)
+    for (const { generation, error } of damaged) print(colors.red(`  ${generation}  damaged: ${plain(error.message)}`))
+  }
+}
+
+async function verify(store: DirectoryStore, { json = false }: Options, terminal: Terminal): Promise<void> {
+  let wrong = 0
+  for (const workload of await store.workloads()) {
+    const damaged = (await store.damaged(workload)).map(({ generation, error }) => ({ generation, error }))
+    const checked = await Promise.all(
+      (await store.list(workload)).map(async ({ generation }) => ({
+        generation,
+        error: await faultOf(store, workload, generation),
+      })),
+    )
+    for (const { generation, error } of [...checked, ...damaged]) {
+      if (error !== undefined) wrong += 1
+      if (json) printJson({ workload, generation, sound: error === undefined, error: error?.message }, terminal)
+      else {
+        const verdict = error === undefined ? terminal.colors.green('sound') : terminal.colors.red(plain(error.message))
+        terminal.print(`${plain(workload)} ${generation}: ${verdict}`)
+      }
+    }
+  }
+  if (wrong > 0)
+    throw new EGpuError(EGpuErrorCode.CheckpointCorrupt, `${wrong} damaged; older ones that are sound can be restored`)
+}
+
+/** What is wrong with a checkpoint; `undefined` when nothing is. */
+async function faultOf(store: DirectoryStore, workload: string, generation: number): Promise<Error | undefined> {
+  try {
+    await store.verify(workload, generation)
+    return undefined
+  } catch (error) {
+    return error as Error
+  }
+}
+
+async function exportTo(
+  store: DirectoryStore,
+  workload: string,
+  file: string,
+  { generation }: Options,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<void> {
+  const record = chosen(await store.list(workload), workload, generation)
+  const output = await open(file, 'wx')
+  try {
+    let written = 0
+    for await (const bytes of exportCheckpoint(workload, await store.open(workload, record.generation), { signal })) {
+      await output.write(bytes)
+      written += bytes.byteLength
+      terminal.progress(`${bytesText(written)} of about ${bytesText(record.byteLength)}`)
+    }
+    await output.sync()
+    terminal.print(`${file}: checkpoint ${record.generation} of ${plain(workload)}, ${bytesText(written)}`)
+  } finally {
+    await output.close()
+  }
+}
+
+function chosen(records: readonly CheckpointRecord[], workload: string, wanted: number | undefined): CheckpointRecord {
+  const found = wanted === undefined ? records[0] : records.find(({ generation }) => generation === wanted)
+  if (found !== undefined) return found
+  const there = records.map(({ generation }) => generation).join(', ') || 'none'
+  throw new EGpuError(
+    EGpuErrorCode.CheckpointNotFound,
+    `there is no such checkpoint of ${plain(workload)}; generations: ${there}`,
+  )
+}
+
+async function importFrom(store: DirectoryStore, file: string, terminal: Terminal, signal: AbortSignal): Promise<void> {
+  const { workloadId, generation, byteLength } = await importCheckpoint(store, createReadStream(file), { signal })
+  terminal.print(`${plain(workloadId)}: checkpoint ${generation}, ${bytesText(byteLength)}`)
+}

@@ -6,6 +6,7 @@ import type { GpuDeviceRegistry } from '../registry/registry.ts'
 import { GpuDeviceState } from '../registry/states.ts'
 import { deadStates } from '../registry/transitions.ts'
 import type { ComputeTarget, OpenTarget, TargetLoss } from '../types/target.ts'
+import type { Verdict } from '../types/verdict.ts'
 import type { DeviceTracker } from './device-tracker.ts'
 import type { DriverSession } from './driver-session.ts'
 import type { TrackedDevice } from './fusion/tracked-device.ts'
@@ -87,7 +88,7 @@ export class Targets {
       id,
       deviceId: device.id,
       // A runtime does not know about cables.
-      removable: target.removable || verdict.conclusion === 'external',
+      removable: verdict.conclusion === 'external' || (target.removable ?? knownFixed(verdict.conclusion)),
       linkGBps: target.linkGBps ?? link?.measuredGBps ?? link?.effectiveGBps,
     }
   }
@@ -150,4 +151,9 @@ export class Targets {
     if (loss.reason === 'destroyed' || this.#registry.epoch(deviceId) !== epoch || target.deviceId === undefined) return
     this.#devices.die(session.source, target.deviceId, 'lost', `${session.name}: ${loss.message}`)
   }
+}
+
+/** What a verdict says of a target whose runtime does not know; nothing, as long as it is unknown. */
+function knownFixed(conclusion: Verdict['conclusion']): false | undefined {
+  return conclusion === 'internal' ? false : undefined
 }

@@ -26,8 +26,8 @@ export interface ComputeTarget {
   readonly features?: readonly string[] | undefined
   /** Which chip it is, where the runtime tells: `gfx1100`, `sm_90`. */
   readonly chip?: string | undefined
-  /** Can it vanish with a cable? */
-  readonly removable: boolean
+  /** Can it vanish with a cable? `undefined` when nothing speaks for or against it. */
+  readonly removable: boolean | undefined
   readonly flops?: number | undefined
   readonly memoryGBps?: number | undefined
   readonly linkGBps?: DuplexGBps | undefined

@@ -76,6 +76,24 @@ describe('targets', () => {
     ])
   })
 
+  it('are removable, fixed or neither, as the bus and the runtime know', async () => {
+    const unknown = (): Promise<readonly ComputeTarget[]> => Promise.resolve([{ ...gpu, removable: undefined }])
+    const cases = [
+      ['external', true],
+      ['internal', false],
+      ['unknown', undefined],
+    ] as const
+    for (const [conclusion, removable] of cases) {
+      const { manager, bus } = await rig({ targets: unknown })
+      bus.push({
+        type: 'device-observed',
+        device: seen('a', { verdict: { conclusion, confidence: 0.9, evidence: [] } }),
+      })
+      await settle()
+      expect((await manager.targets())[0]?.removable).toBe(removable)
+    }
+  })
+
   it('of the other drivers come although one throws', async () => {
     const { manager, types } = await rig({ targets: () => Promise.reject(new Error('no Vulkan')) })
     expect((await manager.targets()).map(({ id }) => id)).toEqual(['host/t'])

@@ -54,8 +54,8 @@ export function targetOf(seen: AdapterSeen): ComputeTarget | undefined {
     deviceId: seen.software ? undefined : seen.key,
     limits: seen.limits,
     features: seen.features,
-    // WebGPU does not say how a GPU is attached; whoever relies on it must reckon with the cable.
-    removable: !seen.software,
+    // WebGPU does not say how a GPU is attached; a driver that sees the bus does.
+    removable: seen.software ? false : undefined,
   }
 }
 

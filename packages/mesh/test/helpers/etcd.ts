@@ -47,12 +47,19 @@ export class EtcdCluster implements AsyncDisposable {
     if (this.#running.has(host)) return
     const own = address(this.#network, host)
     const cluster = this.#members.map((each) => `${each}=http://${address(this.#network, each)}:${peerPort}`).join(',')
-    const args = [
-      ...['--name', host, '--data-dir', join(this.#home, host), '--initial-cluster', cluster],
-      ...['--listen-client-urls', `http://0.0.0.0:${clientPort}`, '--advertise-client-urls', `http://${own}:${clientPort}`],
-      ...['--listen-peer-urls', `http://0.0.0.0:${peerPort}`, '--initial-advertise-peer-urls', `http://${own}:${peerPort}`],
-      ...['--heartbeat-interval', '100', '--election-timeout', '1000', '--logger', 'zap', '--log-level', 'panic'],
-    ]
+    const args = Object.entries({
+      name: host,
+      'data-dir': join(this.#home, host),
+      'initial-cluster': cluster,
+      'listen-client-urls': `http://0.0.0.0:${clientPort}`,
+      'advertise-client-urls': `http://${own}:${clientPort}`,
+      'listen-peer-urls': `http://0.0.0.0:${peerPort}`,
+      'initial-advertise-peer-urls': `http://${own}:${peerPort}`,
+      'heartbeat-interval': '100',
+      'election-timeout': '1000',
+      logger: 'zap',
+      'log-level': 'panic',
+    }).flatMap(([name, value]) => [`--${name}`, value])
     const [command, inside] = this.#network.inside(host, 'etcd', ...args)
     const child = spawn(command, inside, { stdio: 'ignore' })
     this.#running.set(host, child)

@@ -106,7 +106,7 @@ export interface HostPlan {
 export class MeshNetwork implements AsyncDisposable {
   readonly network: Network
   readonly folder: string = mkdtempSync(join(tmpdir(), 'egpu-mesh-test-'))
-  readonly hosts: Readonly<Record<string, MeshHost>>
+  readonly #hosts = new Map<string, MeshHost>()
   readonly ids: Readonly<Record<string, string>>
   readonly #settings = new Map<string, HostSettings>()
 
@@ -119,29 +119,27 @@ export class MeshNetwork implements AsyncDisposable {
       for (const other of names)
         if (name !== other)
           savePeer(join(this.folder, name), { id: this.ids[other] as string, name: other, pairedAt: 'now' })
-    this.hosts = Object.fromEntries(
-      Object.entries(plans).map(([name, plan], index) => {
-        const sysfs = join(this.folder, `${name}-sys`)
-        mkdirSync(sysfs)
-        makeSysfs(sysfs, {
-          controllers: [{ uuid: `uuid-${name}`, remotes: Object.entries(plan.cables).map(remoteOf) }],
-          ...plan.sysfs,
-        })
-        this.#settings.set(name, {
-          name,
-          sysfs,
-          directory: join(this.folder, name),
-          hostTag: randomBytes(8).toString('hex'),
-          privateKeyPem: identities[index]?.privateKeyPem,
-          ...plan.settings,
-        })
-        return [name, this.#spawn(name)]
-      }),
-    )
+    for (const [index, [name, plan]] of Object.entries(plans).entries()) {
+      const sysfs = join(this.folder, `${name}-sys`)
+      mkdirSync(sysfs)
+      makeSysfs(sysfs, {
+        controllers: [{ uuid: `uuid-${name}`, remotes: Object.entries(plan.cables).map(remoteOf) }],
+        ...plan.sysfs,
+      })
+      this.#settings.set(name, {
+        name,
+        sysfs,
+        directory: join(this.folder, name),
+        hostTag: randomBytes(8).toString('hex'),
+        privateKeyPem: identities[index]?.privateKeyPem,
+        ...plan.settings,
+      })
+      this.#hosts.set(name, this.#spawn(name))
+    }
   }
 
   host(name: string): MeshHost {
-    return this.hosts[name] as MeshHost
+    return this.#hosts.get(name) as MeshHost
   }
 
   start(
@@ -155,7 +153,19 @@ export class MeshNetwork implements AsyncDisposable {
   }
 
   async startAll(): Promise<void> {
-    await Promise.all(Object.keys(this.hosts).map((name) => this.start(name)))
+    await Promise.all([...this.#hosts.keys()].map((name) => this.start(name)))
+  }
+
+  /** A new process in place of one that ended. */
+  async restart(name: string, settings: Partial<HostSettings> = {}): Promise<void> {
+    this.#hosts.set(name, this.#spawn(name))
+    await this.start(name, settings)
+  }
+
+  /** Starts a host with the key and the peers of another, as if the disk had been copied. */
+  async startAs(name: string, other: string): Promise<void> {
+    const { directory, privateKeyPem } = this.#settings.get(other) as HostSettings
+    await this.start(name, { directory, privateKeyPem })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -15,9 +15,13 @@ const commands: Readonly<Record<string, readonly [about: string, load: () => Pro
   list: ['list every GPU and enclosure', async () => (await import('./commands/list.ts')).registerList],
   tree: ['draw how GPUs are connected', async () => (await import('./commands/tree.ts')).registerTree],
   doctor: ['say what works and what does not', async () => (await import('./commands/doctor.ts')).registerDoctor],
+  bench: ['measure link and compute', async () => (await import('./commands/bench.ts')).registerBench],
   watch: ['print events as they happen', async () => (await import('./commands/watch.ts')).registerWatch],
   eject: ['take a GPU off the bus', async () => (await import('./commands/eject.ts')).registerEject],
-  resume: ['put parked programs back onto their GPU', async () => (await import('./commands/resume.ts')).registerResume],
+  resume: [
+    'put parked programs back onto their GPU',
+    async () => (await import('./commands/resume.ts')).registerResume,
+  ],
   run: ['start a CUDA program that can be moved', async () => (await import('./commands/run.ts')).registerRun],
   cuda: ['programs on NVIDIA GPUs', async () => (await import('./commands/cuda.ts')).registerCuda],
   passthrough: [

@@ -8,8 +8,11 @@ import { cpuTarget } from './cpu-target.ts'
 import { messageOf } from './failure.ts'
 import type { MigratorHost } from './host.ts'
 import { Occupancy } from './placement/occupancy.ts'
+import { RateBook } from './placement/rate-book.ts'
 import { Stability } from './placement/stability.ts'
 import { TargetDirectory } from './placement/target-directory.ts'
+import type { Forecast } from './predictor/failure-predictor.ts'
+import { Forecasts } from './predictor/forecasts.ts'
 import type { RunContext } from './run/context.ts'
 import { RunningWorkload } from './run/running-workload.ts'
 import { Slots } from './run/slots.ts'
@@ -49,7 +52,10 @@ export class WorkloadMigrator implements AsyncDisposable {
       occupancy: new Occupancy(),
       stability: new Stability(resolved.failBackAfterMs, clock.now()),
       slots: new Slots(resolved.maxConcurrentMigrations),
+      rates: new RateBook(),
+      forecasts: new Forecasts(),
       cpu: cpu === undefined ? undefined : { target: cpu().target, open: () => cpu() },
+      balancing: new Set(),
       departing: this.#departing,
       nextMigrationId: () => `migration-${(this.#migrations += 1)}`,
       report: (event) => manager.report(event),
@@ -116,6 +122,7 @@ export class WorkloadMigrator implements AsyncDisposable {
     const gone = (device: EGpuDevice, reason: TargetLoss['reason'], message: string): void => {
       this.#context.directory.invalidate()
       this.#context.stability.lost(device.id, manager.clock.now())
+      this.#context.forecasts.failed(device.id, manager.clock.now())
       for (const run of this.#runs.values()) run.deviceGone(device, reason, message)
     }
     const changed = (): void => {
@@ -124,7 +131,8 @@ export class WorkloadMigrator implements AsyncDisposable {
     }
     const warn = (warning: Warning): void => {
       this.#context.directory.invalidate()
-      for (const run of this.#runs.values()) run.warn(warning)
+      const forecast = this.#context.forecasts.of(warning.device.id)
+      for (const run of this.#runs.values()) run.warn({ ...warning, forecast })
     }
     return [
       manager.on('lost', ({ device, reason }) => gone(device, 'unknown', reason)),
@@ -139,6 +147,12 @@ export class WorkloadMigrator implements AsyncDisposable {
       manager.on('link-speed-changed', ({ device, before, after }) => {
         const slower = (after?.bottleneck?.effectiveGBps ?? Infinity) < (before?.bottleneck?.effectiveGBps ?? 0)
         if (slower) warn({ kind: 'link-downgraded', device, reason: 'its link got slower' })
+      }),
+      manager.on('health-sampled', ({ device, sample }) => {
+        const forecast = this.#context.forecasts.read(device.id, sample, manager.clock.now())
+        if (forecast === undefined) return
+        if (forecast.alarm) warn({ kind: 'predicted', device, reason: reasonOf(forecast) })
+        else changed()
       }),
       manager.on('gpu-present', changed),
       manager.on('ready', changed),
@@ -168,4 +182,9 @@ export class WorkloadMigrator implements AsyncDisposable {
     this.#departing.delete(device.id)
     return { left: false, reason: reasons.join('; ') }
   }
+}
+
+function reasonOf({ probability, signs }: Forecast): string {
+  const what = signs.map(({ signal }) => signal).join(', ')
+  return `it will fail soon with a probability of ${probability.toFixed(2)}, going by its ${what}`
 }

@@ -30,6 +30,11 @@ export class TargetDirectory {
     this.#listedAt = -Infinity
   }
 
+  /** As last listed. */
+  get known(): readonly ComputeTarget[] {
+    return this.#known
+  }
+
   async list(): Promise<readonly ComputeTarget[]> {
     for (let round = 0; round < 2 && this.#isStale(); round += 1) await (this.#listing ??= this.#refresh())
     return this.#known

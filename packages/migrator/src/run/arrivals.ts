@@ -6,6 +6,7 @@ import type { WorkloadView } from '../strategy.ts'
 import { arrive } from './arrival.ts'
 import { Attempt } from './attempt.ts'
 import type { Cause } from './cause.ts'
+import { jobOf } from './job.ts'
 import { choose } from './choice.ts'
 import type { RunContext } from './context.ts'
 import type { Placement } from './placement.ts'
@@ -120,10 +121,11 @@ export class Arrivals {
   }
 
   async #begin(cause: Cause, targetId: string | undefined): Promise<Attempt | undefined> {
-    const { context, work, refusals, view } = this.#options
+    const { context, work, saver, refusals, view } = this.#options
     const choice = await choose(context, {
       needs: work.workload.needs,
       view: view(),
+      job: jobOf(work.workload, saver.latest?.byteLength),
       refusals,
       targetId,
       offDeviceId: cause.move?.offDeviceId,

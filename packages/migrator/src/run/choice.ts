@@ -4,9 +4,11 @@ import { messageOf } from '../failure.ts'
 import { incompatibility } from '../placement/compatibility.ts'
 import { chooseTarget, passedOver, rankTargets } from '../placement/planner.ts'
 import type { PlacementQuestion } from '../placement/planner.ts'
+import type { Job } from '../placement/cost.ts'
 import { standingKey } from '../placement/stability.ts'
 import type { WorkloadView } from '../strategy.ts'
 import type { RunContext } from './context.ts'
+import { circumstancesOf } from './offers.ts'
 import type { Refusals } from './refusals.ts'
 
 const unusable: ReadonlySet<GpuDeviceState> = new Set([
@@ -19,6 +21,8 @@ const unusable: ReadonlySet<GpuDeviceState> = new Set([
 export interface ChoiceOptions {
   readonly needs: WorkloadNeeds
   readonly view: WorkloadView
+  /** What is left of the work, and where its state is. */
+  readonly job: Omit<Job, 'needs'>
   readonly refusals: Refusals
   /** The device to get away from. */
   readonly offDeviceId?: string | undefined
@@ -51,6 +55,8 @@ export async function choose(context: RunContext, options: ChoiceOptions): Promi
     outOfTheQuestion(context, target, options) ?? options.refusals.reason(target.id, now)
   const question: PlacementQuestion = {
     needs: options.needs,
+    job: options.job,
+    circumstances: circumstancesOf(context),
     targets,
     use: (id) => context.occupancy.of(id),
     refuse,
@@ -61,7 +67,8 @@ export async function choose(context: RunContext, options: ChoiceOptions): Promi
     ...question,
     refuse: (target) =>
       refuse(target) ??
-      (context.stability.trustedAt(standingKey(target)) > now ? 'has not been back for long' : undefined),
+      (context.stability.trustedAt(standingKey(target)) > now ? 'has not been back for long' : undefined) ??
+      (context.forecasts.isAlarmed(target.deviceId) ? 'is expected to fail' : undefined),
   }
   const { target, mistake } = decide(context, cautious, options.view)
   const chosen = target ?? decide(context, question, options.view).target

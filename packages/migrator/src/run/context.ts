@@ -2,6 +2,8 @@ import type { ComputeTarget, OpenTarget, UnstampedEvent } from '@egpu/core'
 import type { CheckpointManager } from '../checkpoint/checkpoint-manager.ts'
 import type { ResolvedConfig } from '../config.ts'
 import type { MigratorHost } from '../host.ts'
+import type { RateBook } from '../placement/rate-book.ts'
+import type { Forecasts } from '../predictor/forecasts.ts'
 import type { Occupancy } from '../placement/occupancy.ts'
 import type { Stability } from '../placement/stability.ts'
 import type { TargetDirectory } from '../placement/target-directory.ts'
@@ -16,7 +18,11 @@ export interface RunContext {
   readonly occupancy: Occupancy
   readonly stability: Stability
   readonly slots: Slots
+  readonly rates: RateBook
+  readonly forecasts: Forecasts
   readonly cpu: { readonly target: ComputeTarget; open(): OpenTarget } | undefined
+  /** Workloads that move for balance: one at a time, or all that see the same idle device go there. */
+  readonly balancing: Set<string>
   /** Devices that are being disconnected on purpose, with the epoch this is about. */
   readonly departing: ReadonlyMap<string, number>
   nextMigrationId(): string

@@ -2,7 +2,7 @@ import { abandonable, EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions, Checkpointable, ComputeTarget, EGpuDevice, TargetLoss } from '@egpu/core'
 import type { CheckpointRecord } from '../checkpoint/store.ts'
 import { standingKey } from '../placement/stability.ts'
-import type { Warning, WarningAnswer, WorkloadView } from '../strategy.ts'
+import type { Warning } from '../strategy.ts'
 import { Wakeup } from '../wakeup.ts'
 import { Arrivals } from './arrivals.ts'
 import { Cadence } from './cadence.ts'
@@ -22,6 +22,7 @@ import { PoisonWatch } from './poison.ts'
 import { Refusals } from './refusals.ts'
 import { relocate } from './relocation.ts'
 import type { RelocationOptions } from './relocation.ts'
+import { Situation } from './situation.ts'
 import { SaveSchedule } from './save-schedule.ts'
 import { Saver } from './saver.ts'
 import { Work } from './work.ts'
@@ -40,6 +41,7 @@ export class RunningWorkload implements WorkloadRun {
   readonly #context: RunContext
   readonly #priority: number
   readonly #saver: Saver
+  readonly #situation: Situation
   readonly #schedule: SaveSchedule
   readonly #homes: Homes
   readonly #arrivals: Arrivals
@@ -53,6 +55,8 @@ export class RunningWorkload implements WorkloadRun {
   #state: RunState = RunState.Placing
   #placement: Placement | undefined
   #reviewAt = Infinity
+  /** A move has made the work stand still since then. */
+  #stillSince: number | undefined
   #settling: Deferred<void> | undefined
 
   /** `after`: an earlier run of the same workload that is still being cleaned up. */
@@ -73,19 +77,27 @@ export class RunningWorkload implements WorkloadRun {
       clock,
       timeoutMs,
       graceMs: graceMs(context),
-      report: (event) => context.report(event),
+      report: (event) => {
+        if (event.type === 'checkpoint-saved') this.#situation.saved()
+        context.report(event)
+      },
+    })
+    const cadence = new Cadence(checkpointOverhead, checkpointIntervalMs)
+    this.#situation = new Situation({
+      context,
+      workload,
+      priority: this.#priority,
+      saver: this.#saver,
+      cadence,
+      refusals,
+      where: () => this.where,
     })
     this.#schedule = new SaveSchedule({
       workload,
       saver: this.#saver,
       clock,
-      cadence: new Cadence(checkpointOverhead, checkpointIntervalMs),
-      history: () => {
-        const { where } = this
-        return where === undefined
-          ? { losses: 0, observedMs: 0 }
-          : context.stability.history(standingKey(where), clock.now())
-      },
+      cadence,
+      history: () => this.#situation.history(),
       wake,
     })
     this.#homes = new Homes(context, workload.needs, refusals)
@@ -95,7 +107,7 @@ export class RunningWorkload implements WorkloadRun {
       saver: this.#saver,
       refusals,
       wake,
-      view: () => this.view,
+      view: () => this.#situation.view,
       stop: this.#ending.signal,
       startOn: options.startOn,
     })
@@ -131,11 +143,6 @@ export class RunningWorkload implements WorkloadRun {
 
   get latestCheckpoint(): CheckpointRecord | undefined {
     return this.#saver.latest
-  }
-
-  get view(): WorkloadView {
-    const { id, progress } = this.workload
-    return { id, progress, priority: this.#priority, where: this.where, savedProgress: this.#saver.latest?.progress }
   }
 
   checkpoint({ signal }: AbortOptions = {}): Promise<CheckpointRecord> {
@@ -181,8 +188,8 @@ export class RunningWorkload implements WorkloadRun {
   warn(warning: Warning): void {
     const { id } = warning.device
     if (this.where?.deviceId !== id || this.#ending.outcome !== undefined) return
-    const answer = this.#answer(warning)
-    if (answer === 'checkpoint') this.#schedule.soon()
+    const answer = this.#situation.answer(warning)
+    if (answer === 'checkpoint' || answer === 'shorten') this.#schedule.soon()
     if (answer !== 'move' || this.#moves.isLeaving(id)) return
     const reason = warning.kind === 'leaving' ? 'device-leaving' : 'device-failing'
     // Where it cannot go it stays, with a fresh checkpoint; the failure itself was published.
@@ -244,7 +251,9 @@ export class RunningWorkload implements WorkloadRun {
     this.#schedule.begin()
     if (reason === 'requested') this.#homes.forget()
     this.#homes.arrivedAt(target)
-    this.#reviewAt = this.#homes.isAway ? -Infinity : Infinity
+    this.#reviewAt = this.#homes.isAway ? -Infinity : this.#situation.reviewAt()
+    if (this.#stillSince !== undefined) this.#situation.moved(this.#now() - this.#stillSince)
+    this.#stillSince = undefined
     if (move?.targetId !== undefined && move.targetId !== target.id) {
       const message = `${this.workload.id} could not go to ${move.targetId}; it is on ${target.name} now`
       this.#moves.refuse(move, new EGpuError(EGpuErrorCode.MigrationFailed, message))
@@ -267,7 +276,7 @@ export class RunningWorkload implements WorkloadRun {
       this.#schedule.tick(placement)
       if (this.#now() >= this.#reviewAt) {
         this.#reviewAt = Infinity
-        if (this.#homes.isAway) await this.#review(placement)
+        await this.#review(placement)
         continue
       }
       await this.#wakeup.wait(Math.min(this.#schedule.dueAt, this.#reviewAt) - this.#now())
@@ -275,10 +284,24 @@ export class RunningWorkload implements WorkloadRun {
     return undefined
   }
 
+  /** Whether it should go back where it came from, or to where it is done sooner. */
   async #review({ target }: Placement): Promise<void> {
-    const { go, againAt } = await this.#homes.review(target)
-    this.#reviewAt = againAt
-    if (go !== undefined) this.#request({ ...go, mayPark: false })
+    if (this.#homes.isAway) {
+      const { go, againAt } = await this.#homes.review(target)
+      this.#reviewAt = againAt
+      if (go !== undefined) this.#request({ ...go, mayPark: false })
+      if (go !== undefined) return
+    }
+    const again = this.#situation.reviewAt()
+    if (again === Infinity) return
+    await this.#context.directory.list()
+    this.#reviewAt = Math.min(again, this.#reviewAt)
+    const { balancing } = this.#context
+    const targetId = balancing.size === 0 ? this.#situation.review() : undefined
+    if (targetId === undefined) return
+    balancing.add(this.workload.id)
+    const done = (): boolean => balancing.delete(this.workload.id)
+    this.#request({ reason: 'rebalance', targetId, mayPark: false }).done.promise.then(done, done)
   }
 
   /** Steps 1 to 3 of a loss: it was noticed, the workload lets go, and a commit that was under way may still count. */
@@ -370,20 +393,13 @@ export class RunningWorkload implements WorkloadRun {
       slot: (cause, signal) => this.#placer.slot(cause, signal),
       onMoving: (isMoving) => {
         this.#state = isMoving ? RunState.Moving : RunState.Running
+        this.#stillSince = isMoving ? this.#now() : undefined
       },
     }
   }
 
   #stays(): readonly Placement[] {
     return [this.#placement, this.#arrivals.arriving].filter((stay) => stay !== undefined)
-  }
-
-  #answer(warning: Warning): WarningAnswer {
-    try {
-      return this.#context.config.strategy.onWarning(warning, this.view)
-    } catch {
-      return 'wait'
-    }
   }
 
   #now(): number {

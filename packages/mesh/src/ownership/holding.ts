@@ -1,0 +1,136 @@
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import type { AbortOptions, Clock } from '@egpu/core'
+import type { Coordinator, Ownership, Tenure } from './coordinator.ts'
+
+/** Of what is left of a lease, the part after which it is renewed: two more attempts fit in. */
+const renewAfter = 1 / 3
+
+/** Before a renewal that failed is tried again, as a part of the lease. */
+const retryAfter = 1 / 20
+
+/**
+ * An ownership that is kept up, and the one place to ask whether it still is. `signal` fires before the lease ends; since a
+ * timer fires late in a process that was stopped, `assertHeld` looks at the clock each time.
+ */
+export class Holding implements AsyncDisposable {
+  readonly #coordinator: Coordinator
+  readonly #clock: Clock
+  readonly #over = new AbortController()
+  readonly #renewing: Promise<void>
+  #tenure: Tenure
+
+  constructor(coordinator: Coordinator, tenure: Tenure, clock: Clock) {
+    this.#coordinator = coordinator
+    this.#clock = clock
+    this.#tenure = tenure
+    this.#renewing = this.#keep()
+  }
+
+  get tenure(): Tenure {
+    return this.#tenure
+  }
+
+  /** Fires, with an `EGPU_STALE_EPOCH` or `EGPU_CLOSED`, once this host must not act as the owner any more. */
+  get signal(): AbortSignal {
+    return this.#over.signal
+  }
+
+  get isHeld(): boolean {
+    return !this.#over.signal.aborted && this.#clock.now() < this.#tenure.validUntilMs
+  }
+
+  /** Throws `EGPU_STALE_EPOCH` unless this host owns the resource at this moment. */
+  assertHeld(): void {
+    if (this.isHeld) return
+    this.#end(ranOut(this.#tenure))
+    throw staleError(this.#tenure, this.#over.signal.reason)
+  }
+
+  /** Gives it to another host: this one stops being the owner before the word goes out. */
+  async handOver(to: string, options: AbortOptions = {}): Promise<Ownership> {
+    this.assertHeld()
+    this.#end(new EGpuError(EGpuErrorCode.StaleEpoch, `${this.#tenure.resource} was handed over to ${to}`))
+    await this.#renewing
+    return this.#coordinator.transfer(this.#tenure, to, options)
+  }
+
+  /** Gives it up. Calling it twice is fine. */
+  async release(options: AbortOptions = {}): Promise<void> {
+    if (this.#over.signal.aborted) return
+    this.#end(new EGpuError(EGpuErrorCode.Closed, `${this.#tenure.resource} was given up`))
+    await this.#renewing
+    await this.#coordinator.revoke(this.#tenure, options)
+  }
+
+  /** Like `release`, but does not reject: the lease runs out by itself. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release().catch(() => undefined)
+  }
+
+  async #keep(): Promise<void> {
+    const { signal } = this.#over
+    const { promotion } = this.#coordinator
+    const leaseMs = promotion.automatic ? promotion.leaseMs : Infinity
+    const ending = Promise.all([this.#watchEnd(), this.#watchOthers()])
+    let waitMs = leaseMs * renewAfter
+    while (!signal.aborted) {
+      try {
+        await this.#clock.sleep(waitMs, { signal })
+        const until = AbortSignal.any([signal, AbortSignal.timeout(attemptMs(leaseMs))])
+        const next = await this.#coordinator.renew(this.#tenure, { signal: until })
+        // Sent before the lease ended and answered after it: somebody else may have looked in between.
+        if (this.#clock.now() < this.#tenure.validUntilMs) this.#tenure = next
+        waitMs = leaseMs * renewAfter
+      } catch (error) {
+        if (EGpuError.is(error, EGpuErrorCode.StaleEpoch)) this.#end(error)
+        waitMs = leaseMs * retryAfter
+      }
+    }
+    await ending
+  }
+
+  /** Stops in time whatever becomes of the renewals. */
+  async #watchEnd(): Promise<void> {
+    const { signal } = this.#over
+    while (!signal.aborted) {
+      const leftMs = this.#tenure.validUntilMs - this.#clock.now()
+      if (leftMs <= 0) this.#end(ranOut(this.#tenure))
+      else await this.#clock.sleep(leftMs, { signal }).catch(() => undefined)
+    }
+  }
+
+  /** Hears of somebody else's token before its own renewal fails, or where nothing is renewed. */
+  async #watchOthers(): Promise<void> {
+    const { resource, token } = this.#tenure
+    for await (const state of this.#coordinator.watch(resource, { signal: this.#over.signal })) {
+      if (state.kind === 'free' || state.ownership.token === token) continue
+      const { owner } = state.ownership
+      this.#end(
+        new EGpuError(EGpuErrorCode.StaleEpoch, `${owner} owns ${resource} now (token ${state.ownership.token})`),
+      )
+    }
+  }
+
+  #end(reason: EGpuError): void {
+    if (!this.#over.signal.aborted) this.#over.abort(reason)
+  }
+}
+
+/** A renewal that takes longer than this is tried again elsewhere: the host that was asked may be cut off. */
+function attemptMs(leaseMs: number): number {
+  return Math.min(2 ** 31 - 1, Math.max(200, leaseMs / 4))
+}
+
+function ranOut({ resource }: Tenure): EGpuError {
+  return new EGpuError(
+    EGpuErrorCode.StaleEpoch,
+    `the lease on ${resource} could not be renewed in time; another host may have it by now`,
+  )
+}
+
+function staleError({ resource, token }: Tenure, cause: unknown): EGpuError {
+  const why = cause instanceof Error ? cause.message : 'it is over'
+  return new EGpuError(EGpuErrorCode.StaleEpoch, `this host no longer owns ${resource} (token ${token}): ${why}`, {
+    cause,
+  })
+}

@@ -1,0 +1,44 @@
+import type { Clock } from '@egpu/core'
+import type { OwnershipState } from './coordinator.ts'
+
+export interface StatesOptions<T> {
+  look(): Promise<T>
+  /** Calls `changed` whenever it is worth looking again. */
+  subscribe(changed: () => void): Promise<void>
+  isSame(a: T, b: T): boolean
+  /** Looks at least this often: a subscription that broke is silent. */
+  readonly everyMs: number
+  readonly clock: Clock
+  readonly signal: AbortSignal
+}
+
+/** What is there now and after every change, until the signal fires. While it cannot be looked at, nothing is said. */
+export async function* states<T>(options: StatesOptions<T>): AsyncGenerator<T> {
+  const { everyMs, clock, signal } = options
+  let wake = new AbortController()
+  const changed = (): void => wake.abort()
+  let isSubscribed = false
+  let last: T | undefined
+  while (!signal.aborted) {
+    wake = new AbortController()
+    try {
+      if (!isSubscribed) await options.subscribe(changed)
+      isSubscribed = true
+      const now = await options.look()
+      if (last === undefined || !options.isSame(last, now)) yield now
+      last = now
+    } catch {
+      // The next look tells.
+    }
+    await clock.sleep(everyMs, { signal: AbortSignal.any([signal, wake.signal]) }).catch(() => undefined)
+  }
+}
+
+export function isSameState(a: OwnershipState, b: OwnershipState): boolean {
+  if (a.kind === 'free' || b.kind === 'free') return a.kind === b.kind && tokenOf(a) === tokenOf(b)
+  return a.kind === b.kind && a.ownership.token === b.ownership.token && a.ownership.owner === b.ownership.owner
+}
+
+function tokenOf(state: OwnershipState): number {
+  return state.kind === 'free' ? state.lastToken : state.ownership.token
+}

@@ -1,0 +1,322 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import type { Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { TokenBook } from '../../src/ownership/token-book.ts'
+import { EtcdCluster } from '../helpers/etcd.ts'
+import { Network } from '../helpers/namespaces.ts'
+
+export interface ChaosOptions {
+  readonly schedules: number
+  /** Pairs of hosts that go through schedules of their own at the same time. */
+  readonly pairs: number
+  readonly seed: number
+}
+
+export interface ChaosResult {
+  readonly schedules: number
+  readonly faults: Readonly<Record<string, number>>
+  /** Two hosts that both believed, at one moment, that they own the same resource. */
+  readonly doubleOwners: number
+  /** Commits with a token lower than one the store had seen, and those of them that it took. */
+  readonly staleCommits: number
+  readonly staleAccepted: number
+  readonly acceptedCommits: number
+  readonly changesOfHands: number
+  /** Of hosts that were killed: from the kill until somebody else owned what they had. */
+  readonly takeoverMs: readonly number[]
+}
+
+const members = ['e1', 'e2', 'e3']
+export const leaseSeconds = 2
+
+/**
+ * Pairs of hosts contend for resources through a real etcd of three members while both, and etcd, are stopped, killed,
+ * cut off and have their clocks set, at random.
+ */
+export async function chaos({ schedules, pairs, seed }: ChaosOptions): Promise<ChaosResult> {
+  const home = await mkdtemp(join(tmpdir(), 'egpu-chaos-'))
+  const hosts = Array.from({ length: pairs * 2 }, (_, index) => `h${index}`)
+  const random = randomFrom(seed)
+  try {
+    await using network = await Network.create({ hosts: [...members, ...hosts], lan: true })
+    await using etcd = await EtcdCluster.start(network, members)
+    await using store = await Store.open(join(home, 'store'))
+    const rig: Rig = { network, etcd, store, home, random, faults: new Map(), kills: [] }
+    const lanes = Array.from({ length: pairs }, (_, pair) => [`h${pair * 2}`, `h${pair * 2 + 1}`] as const)
+    const contenders = lanes.flatMap((lane, pair) => lane.map((host) => new Contender(rig, host, `r${pair}`)))
+    await Promise.all(contenders.map((contender) => contender.run()))
+    const each = Math.ceil(schedules / pairs)
+    const stop = new AbortController()
+    const shaking = shakeEtcd(rig, stop.signal)
+    await Promise.all(
+      lanes.map(async (_, pair) => {
+        for (let round = 0; round < each; round += 1) {
+          await schedule(rig, contenders.slice(pair * 2, pair * 2 + 2))
+        }
+      }),
+    )
+    stop.abort()
+    await shaking
+    await Promise.all(contenders.map((contender) => contender.end()))
+    return judge(rig, hosts, each * pairs)
+  } finally {
+    await rm(home, { recursive: true, force: true })
+  }
+}
+
+interface Rig {
+  readonly network: Network
+  readonly etcd: EtcdCluster
+  readonly store: Store
+  readonly home: string
+  readonly random: () => number
+  readonly faults: Map<string, number>
+  readonly kills: { readonly host: string; readonly atMs: number }[]
+}
+
+const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** One to three faults at random moments, healed at random moments. */
+async function schedule(rig: Rig, contenders: readonly Contender[]): Promise<void> {
+  const { random } = rig
+  const count = 1 + Math.floor(random() * 3)
+  await Promise.all(
+    Array.from({ length: count }, async () => {
+      const contender = contenders[Math.floor(random() * contenders.length)] as Contender
+      const kind = pick(random, ['partition', 'stop', 'kill', 'clock'] as const)
+      await pause(random() * 1_500)
+      rig.faults.set(kind, (rig.faults.get(kind) ?? 0) + 1)
+      await contender.suffer(kind, 300 + random() * 3_500)
+    }),
+  )
+}
+
+/** etcd has troubles of its own, one member at a time and now and then a majority. */
+async function shakeEtcd({ etcd, network, random, faults }: Rig, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await pause(3_000 + random() * 5_000)
+    const victims = random() < 0.2 ? ['e1', 'e2'] : [pick(random, members)]
+    const kind = pick(random, ['etcd partition', 'etcd stop', 'etcd kill'] as const)
+    faults.set(kind, (faults.get(kind) ?? 0) + 1)
+    for (const host of victims) {
+      if (kind === 'etcd stop') etcd.signal(host, 'SIGSTOP')
+      if (kind === 'etcd kill') etcd.signal(host, 'SIGKILL')
+      if (kind === 'etcd partition') await plug(network, host, false)
+    }
+    await pause(500 + random() * 3_000)
+    for (const host of victims) {
+      if (kind === 'etcd stop') etcd.signal(host, 'SIGCONT')
+      if (kind === 'etcd kill') etcd.run(host)
+      if (kind === 'etcd partition') await plug(network, host, true)
+    }
+  }
+}
+
+/** Off the bridge with its carrier on: packets go nowhere and nobody is told. */
+async function plug(network: Network, host: string, isIn: boolean): Promise<void> {
+  const port = `port${network.hosts.indexOf(host)}`
+  await network.ip('lan', 'link', 'set', port, ...(isIn ? ['master', 'lan'] : ['nomaster']))
+}
+
+class Contender {
+  readonly #rig: Rig
+  readonly #host: string
+  readonly #resource: string
+  #child: ChildProcess | undefined
+  /** One fault of a kind at a time. */
+  readonly #suffering = new Set<string>()
+
+  constructor(rig: Rig, host: string, resource: string) {
+    this.#rig = rig
+    this.#host = host
+    this.#resource = resource
+  }
+
+  async run(): Promise<void> {
+    const { network, etcd, store, home } = this.#rig
+    const script = fileURLToPath(new URL('./contender.ts', import.meta.url))
+    const args = ['--conditions=@egpu/source', '--import=tsx', script, this.#host, join(home, `${this.#host}.log`)]
+    const child = network.spawn(this.#host, process.execPath, [
+      ...args,
+      store.path,
+      etcd.endpoints.join(','),
+      String(leaseSeconds),
+      this.#resource,
+    ])
+    this.#child = child
+    await Promise.race([once(child, 'message'), once(child, 'exit')])
+  }
+
+  async suffer(kind: 'partition' | 'stop' | 'kill' | 'clock', forMs: number): Promise<void> {
+    if (this.#suffering.has(kind)) return
+    this.#suffering.add(kind)
+    const { network, random, kills } = this.#rig
+    const child = this.#child
+    if (kind === 'partition') await plug(network, this.#host, false)
+    if (kind === 'stop') child?.kill('SIGSTOP')
+    if (kind === 'clock' && child?.connected === true) child.send({ jumpMs: (random() - 0.5) * 7_200_000 })
+    if (kind === 'kill') {
+      child?.kill('SIGKILL')
+      kills.push({ host: this.#host, atMs: nowMs() })
+      if (child?.exitCode === null && child.signalCode === null) await once(child, 'exit')
+    }
+    await pause(forMs)
+    if (kind === 'partition') await plug(network, this.#host, true)
+    if (kind === 'stop') child?.kill('SIGCONT')
+    if (kind === 'kill') await this.run()
+    this.#suffering.delete(kind)
+  }
+
+  async end(): Promise<void> {
+    const child = this.#child
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+    const exited = once(child, 'exit')
+    child.kill('SIGKILL')
+    await exited
+  }
+}
+
+/** What owners commit to. Reached through a socket file, so that no partition of the network keeps a stale owner away. */
+class Store implements AsyncDisposable {
+  readonly path: string
+  stale = 0
+  staleAccepted = 0
+  accepted = 0
+  readonly #server: Server
+
+  private constructor(path: string, server: Server) {
+    this.path = path
+    this.#server = server
+  }
+
+  static async open(path: string): Promise<Store> {
+    const book = await TokenBook.open()
+    const highest = new Map<string, number>()
+    const server = createServer((socket) => {
+      socket.on('error', () => {})
+      let rest = ''
+      socket.on('data', (bytes) => {
+        const lines = `${rest}${bytes.toString()}`.split('\n')
+        rest = lines.pop() ?? ''
+        for (const line of lines) {
+          const [resource = '', token = '0'] = line.split(' ')
+          void book.see(resource, Number(token)).then(
+            () => answer(resource, Number(token), true),
+            () => answer(resource, Number(token), false),
+          )
+        }
+      })
+      const answer = (resource: string, token: number, accepted: boolean): void => {
+        // Counted by itself, not by the book that is being tested.
+        const isStale = token < (highest.get(resource) ?? 0)
+        if (isStale) store.stale += 1
+        if (isStale && accepted) store.staleAccepted += 1
+        if (accepted) store.accepted += 1
+        if (!isStale && accepted) highest.set(resource, token)
+        socket.write(accepted ? 'ok\n' : 'stale\n')
+      }
+    })
+    const store = new Store(path, server)
+    server.listen(path)
+    await once(server, 'listening')
+    return store
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.close()
+  }
+}
+
+interface Line {
+  readonly self: string
+  readonly kind: 'claim' | 'work' | 'released' | 'lost' | 'late'
+  readonly resource: string
+  readonly token: number
+  readonly fromMs: number
+  readonly untilMs: number
+  readonly atMs: number
+}
+
+interface Reign {
+  readonly owner: string
+  readonly token: number
+  readonly fromMs: number
+  untilMs: number
+}
+
+function judge({ home, kills, store, faults }: Rig, hosts: readonly string[], schedules: number): ChaosResult {
+  const reigns = new Map<string, Reign[]>()
+  for (const host of hosts) {
+    const log = join(home, `${host}.log`)
+    if (!existsSync(log)) continue
+    for (const text of readFileSync(log, 'utf8').split('\n')) {
+      if (!text.endsWith('}')) continue
+      const line = JSON.parse(text) as Line
+      const known = reigns.get(line.resource) ?? []
+      reigns.set(line.resource, known)
+      const reign = known.find(({ token, owner }) => token === line.token && owner === host)
+      if (line.kind === 'claim' && reign !== undefined) reign.untilMs = line.untilMs
+      if (line.kind === 'claim' && reign === undefined) {
+        known.push({ owner: host, token: line.token, fromMs: line.fromMs, untilMs: line.untilMs })
+      }
+      if (line.kind === 'released' && reign !== undefined) reign.untilMs = Math.min(reign.untilMs, line.atMs)
+    }
+  }
+  let doubleOwners = 0
+  let changesOfHands = 0
+  const takeoverMs: number[] = []
+  for (const known of reigns.values()) {
+    known.sort((a, b) => a.fromMs - b.fromMs)
+    // A process that is dead believes nothing.
+    for (const reign of known) {
+      const death = kills.find(({ host, atMs }) => host === reign.owner && atMs > reign.fromMs && atMs < reign.untilMs)
+      if (death === undefined) continue
+      reign.untilMs = death.atMs
+      const next = known.find(({ fromMs, owner }) => fromMs > death.atMs && owner !== reign.owner)
+      const own = known.find(({ fromMs, owner }) => fromMs > death.atMs && owner === reign.owner)
+      if (next !== undefined && (own === undefined || next.fromMs < own.fromMs))
+        takeoverMs.push(next.fromMs - death.atMs)
+    }
+    let beforeMs = -Infinity
+    let token = 0
+    for (const reign of known) {
+      changesOfHands += 1
+      if (reign.fromMs < beforeMs || reign.token <= token) doubleOwners += 1
+      beforeMs = Math.max(beforeMs, reign.untilMs)
+      token = reign.token
+    }
+  }
+  return {
+    schedules,
+    faults: Object.fromEntries(faults),
+    doubleOwners,
+    staleCommits: store.stale,
+    staleAccepted: store.staleAccepted,
+    acceptedCommits: store.accepted,
+    changesOfHands,
+    takeoverMs,
+  }
+}
+
+function pick<T>(random: () => number, from: readonly T[]): T {
+  return from[Math.floor(random() * from.length)] as T
+}
+
+/** mulberry32 */
+function randomFrom(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let t = state
+    t = Math.imul(t ^ (t >>> 15), t | 1)
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
+  }
+}

@@ -1,6 +1,8 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { protectDevice, protectionOf, wgpuDriver } from '@egpu/driver-wgpu'
 import type { ProtectionEvent } from '@egpu/driver-wgpu'
-import { startSteps } from '../../packages/driver-wgpu/test/support/workload.ts'
+import { readBack, startSteps } from '../../packages/driver-wgpu/test/support/workload.ts'
+import { Heartbeat } from '../../packages/driver-wgpu/src/device/heartbeat.ts'
 import { percentile } from '../figure.ts'
 import type { Figure } from '../figure.ts'
 import { control } from './rig.ts'
@@ -53,39 +55,97 @@ async function idleDetection(intervalMs: number): Promise<readonly number[]> {
   return late
 }
 
-/** Share of a core that ten heartbeats a second take, from the CPU time of many in a row. */
-async function heartbeatShare(): Promise<number> {
+/** The same by hand, with nothing lost: a device, the pipeline, the first step, its result. The best that can be had. */
+async function byHand(): Promise<readonly number[]> {
+  const times: number[] = []
+  await using driver = wgpuDriver()
+  const [target] = await driver.runtime.targets()
+  for (let at = 0; at < 40; at += 1) {
+    const begun = performance.now()
+    await using open = await driver.runtime.open(target?.id ?? '')
+    const steps = startSteps(open.handle)
+    steps.step()
+    await readBack(open.handle, steps.state)
+    times.push(performance.now() - begun)
+  }
+  return times.slice(5)
+}
+
+/** CPU time of one heartbeat, in microseconds, next to a timer of the same rate that does nothing. */
+async function heartbeatCost(): Promise<number> {
   await using driver = wgpuDriver({ heartbeat: { intervalMs: 1e6, idleIntervalMs: 1e6 } })
   const [target] = await driver.runtime.targets()
   const { handle } = await driver.runtime.open(target?.id ?? '')
-  const beats = 5000
-  const begun = process.cpuUsage()
-  for (let at = 0; at < beats; at += 1) {
-    handle.queue.submit([])
-    await handle.queue.onSubmittedWorkDone()
+  const intervalMs = 5
+  const beats = 400
+  const spent = async (): Promise<number> => {
+    const begun = process.cpuUsage()
+    await new Promise((resolve) => setTimeout(resolve, beats * intervalMs))
+    const { user, system } = process.cpuUsage(begun)
+    return user + system
   }
-  const { user, system } = process.cpuUsage(begun)
-  return ((user + system) / beats / 1e6) * 10
+  const costs: number[] = []
+  for (let round = 0; round < 5; round += 1) {
+    const timer = setInterval(() => {}, intervalMs)
+    const idle = await spent()
+    clearInterval(timer)
+    const heartbeat = new Heartbeat(handle.queue, { intervalMs, idleIntervalMs: intervalMs }, () => {})
+    const beating = await spent()
+    heartbeat.stop()
+    costs.push((beating - idle) / beats)
+  }
+  return percentile(costs, 0.5)
 }
 
 export async function measure(): Promise<Figure[]> {
+  // How late this very process is woken up: what a busy machine adds to everything below.
+  const delays = monitorEventLoopDelay({ resolution: 1 })
+  delays.enable()
   const { detection, rto } = await recover()
+  const hand = await byHand()
   const idle = await idleDetection(20)
-  const share = await heartbeatShare()
-  const [p50, p99] = [percentile(rto, 0.5), percentile(rto, 0.99)]
+  delays.disable()
+  const beat = await heartbeatCost()
+  const [p50, p99, best] = [percentile(rto, 0.5), percentile(rto, 0.99), percentile(hand, 0.99)]
   const [found, late] = [percentile(detection, 0.99), percentile(idle, 0.99)]
+  const wakeUps = `wake-ups of this process late by ${(delays.percentile(99) / 1e6 - 1).toFixed(1)} ms p99`
+  const share = (beat * 10) / 1e6
   return [
     { figure: 'cold RTO p50', value: p50, unit: 'ms' },
-    { figure: 'cold RTO p99', value: p99, unit: 'ms', bar: '<= 150 ms', ratio: p99 / 150, pass: p99 <= 150 },
-    { figure: 'detection while busy p99', value: found, unit: 'ms', bar: '<= 1 ms', pass: found <= 1 },
+    {
+      figure: 'cold RTO p99',
+      value: p99,
+      unit: 'ms',
+      against: `a new device with pipeline and result by hand, p99 ${best.toFixed(1)} ms`,
+      ratio: p99 / best,
+      bar: '<= 150 ms',
+      pass: p99 <= 150,
+    },
+    { figure: 'detection while busy p50', value: percentile(detection, 0.5), unit: 'ms' },
+    {
+      figure: 'detection while busy p99',
+      value: found,
+      unit: 'ms',
+      against: wakeUps,
+      bar: '<= 1 ms',
+      pass: found <= 1,
+    },
+    { figure: 'detection while idle p50, over the heartbeat', value: percentile(idle, 0.5), unit: 'ms' },
     {
       figure: 'detection while idle p99, over the heartbeat',
       value: late,
       unit: 'ms',
-      against: 'heartbeat of 20 ms',
+      against: `heartbeat of 20 ms; ${wakeUps}`,
       bar: '<= 1 ms',
       pass: late <= 1,
     },
-    { figure: 'heartbeat at 10 Hz', value: share * 100, unit: '% of a core', bar: '<= 0.02 %', pass: share <= 0.0002 },
+    {
+      figure: 'heartbeat at 10 Hz',
+      value: share * 100,
+      unit: '% of a core',
+      against: 'a timer at 10 Hz that does nothing',
+      bar: '<= 0.02 %',
+      pass: share <= 0.0002,
+    },
   ]
 }

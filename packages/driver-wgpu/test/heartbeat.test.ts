@@ -2,21 +2,25 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { Heartbeat } from '../src/device/heartbeat.ts'
 
 /** A queue that notes when it was asked, and finishes its work only when told to. */
-function observedQueue(): { queue: GPUQueue; beats: number[]; finish: () => void } {
+function observedQueue(): { queue: GPUQueue; beats: number[]; finish: () => void; questions: () => number } {
   const beats: number[] = []
   let finish = (): void => {}
+  let asked = 0
   const queue = {
     submit: () => void beats.push(performance.now()),
-    onSubmittedWorkDone: () => new Promise<void>((resolve) => (finish = resolve)),
+    onSubmittedWorkDone: () => {
+      asked += 1
+      return new Promise<void>((resolve) => (finish = resolve))
+    },
   } as unknown as GPUQueue
-  return { queue, beats, finish: () => finish() }
+  return { queue, beats, finish: () => finish(), questions: () => asked }
 }
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
 afterEach(() => void vi.useRealTimers())
 
 test('beats less often once the device is idle, and at once more often when it gets work', async () => {
-  const { queue, beats, finish } = observedQueue()
+  const { queue, beats, finish, questions } = observedQueue()
   const heartbeat = new Heartbeat(queue, { intervalMs: 100, idleIntervalMs: 1000 }, () => {})
   const tick = async (ms: number): Promise<number> => {
     const before = beats.length
@@ -27,12 +31,30 @@ test('beats less often once the device is idle, and at once more often when it g
     return beats.length - before
   }
   expect(await tick(5000)).toBe(50)
+  expect(questions()).toBe(5)
   await tick(6000)
   expect(await tick(5000)).toBe(5)
   queue.submit([])
-  expect(await tick(1000)).toBe(10 + 0)
+  expect(await tick(1000)).toBe(10)
   heartbeat.stop()
   expect(await tick(5000)).toBe(0)
+})
+
+test('leaves a device alone that is given work anyway, and is back within one interval after the last', async () => {
+  const { queue, beats, finish, questions } = observedQueue()
+  const heartbeat = new Heartbeat(queue, { intervalMs: 100 }, () => {})
+  for (let at = 0; at < 3000; at += 30) {
+    queue.submit([])
+    await vi.advanceTimersByTimeAsync(30)
+    finish()
+  }
+  expect(beats.length).toBe(100)
+  expect(questions()).toBe(3)
+  const lastAt = beats.at(-1) ?? 0
+  await vi.advanceTimersByTimeAsync(100)
+  expect(beats.length).toBe(101)
+  expect(beats.at(-1)).toBe(lastAt + 100)
+  heartbeat.stop()
 })
 
 test('calls a device hung whose work does not come back, once', async () => {

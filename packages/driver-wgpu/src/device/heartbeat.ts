@@ -12,9 +12,13 @@ export interface HeartbeatOptions {
 /** After this long without a submit a device counts as idle. */
 const idleAfterMs = 10_000
 
+/** So many times within `hangMs` the device is asked whether its work is done; that costs more than a beat. */
+const questionsPerHang = 10
+
 /**
  * Asks a device at intervals whether it still lives. An idle device never hears of its loss: Dawn looks only when
- * something is submitted, and an empty submit is enough (about 9 µs). It does not keep Node alive.
+ * something is submitted, and an empty submit is enough (about 9 µs). A device that is given work anyway is left alone.
+ * It does not keep Node alive.
  */
 export class Heartbeat {
   readonly #queue: GPUQueue
@@ -26,6 +30,7 @@ export class Heartbeat {
   #timer: { cancel(): void } | undefined
   #usedAt = performance.now()
   #beatAt = performance.now()
+  #askedAt = Number.NEGATIVE_INFINITY
   #waiting = false
   #waitedMs = 0
 
@@ -61,9 +66,9 @@ export class Heartbeat {
     return performance.now() - this.#usedAt > idleAfterMs
   }
 
-  #schedule(): void {
+  #schedule(ms: number = this.#isIdle() ? this.#idleIntervalMs : this.#intervalMs): void {
     this.#timer?.cancel()
-    this.#timer = laterQuietly(this.#isIdle() ? this.#idleIntervalMs : this.#intervalMs, () => this.#beat())
+    this.#timer = laterQuietly(ms, () => this.#beat())
   }
 
   #beat(): void {
@@ -71,21 +76,28 @@ export class Heartbeat {
     // A blocked event loop or a sleeping laptop is no hang: of a long gap between beats only a usual one counts.
     const gap = Math.min(now - this.#beatAt, 2 * this.#idleIntervalMs)
     this.#beatAt = now
-    this.#submit([])
-    if (this.#waiting) {
-      this.#waitedMs += gap
-      if (this.#waitedMs > this.#hangMs) {
-        this.stop()
-        this.#onHang(this.#waitedMs)
-        return
-      }
-    } else {
-      this.#waiting = true
-      this.#waitedMs = 0
-      const done = (): void => void (this.#waiting = false)
-      this.#queue.onSubmittedWorkDone().then(done, done)
+    // What was submitted since has asked already, and puts the next beat off.
+    const restMs = this.#usedAt + this.#intervalMs - now
+    if (restMs <= 0) this.#submit([])
+    if (this.#waiting) this.#waitedMs += gap
+    else if (now - this.#askedAt >= this.#hangMs / questionsPerHang) this.#ask(now)
+    if (this.#waitedMs > this.#hangMs) {
+      this.stop()
+      this.#onHang(this.#waitedMs)
+      return
     }
-    this.#schedule()
+    if (restMs > 0) this.#schedule(restMs)
+    else this.#schedule()
+  }
+
+  #ask(now: number): void {
+    this.#waiting = true
+    this.#askedAt = now
+    const done = (): void => {
+      this.#waiting = false
+      this.#waitedMs = 0
+    }
+    this.#queue.onSubmittedWorkDone().then(done, done)
   }
 }
 

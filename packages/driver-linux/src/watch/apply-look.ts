@@ -5,7 +5,7 @@ import { cover } from './sequence.ts'
 import type { TrackedDevice, View, WatchEffect, WatchState } from './state.ts'
 import { emit, setDevice, wantLook } from './step.ts'
 import type { Step } from './step.ts'
-import { noteFindings } from './watch-findings.ts'
+import { watchFindings } from './watch-findings.ts'
 
 /** How long a note stays among the findings. */
 const noteMs = 10 * 60_000
@@ -159,7 +159,7 @@ function resync(before: WatchState, view: View, reason: ResyncReason, atMs: numb
     resync: undefined,
     expected: new Set([...before.expected].filter((key) => devices.has(key))),
   }
-  const findings = [...view.snapshot.findings, ...noteFindings(state.notes)]
+  const findings = watchFindings(state)
   const snapshot: DriverSnapshot = { devices: listed, enclosures: view.snapshot.enclosures, findings }
   return {
     state: { ...state, findings: JSON.stringify(findings) },
@@ -180,7 +180,7 @@ function noteReturn(state: WatchState, id: string, atMs: number): WatchState {
 
 /** Findings replace each other as a whole, so they are told only when something about them changed. */
 function tellFindings(state: WatchState): Step {
-  const findings = [...state.looked, ...noteFindings(state.notes)]
+  const findings = watchFindings(state)
   const text = JSON.stringify(findings)
   if (text === state.findings) return { state, effects: [] }
   return { state: { ...state, findings: text }, effects: [emit({ type: 'findings-observed', findings })] }

@@ -1,5 +1,5 @@
 import { Transport } from '@egpu/core'
-import type { TrackedDevice, WatchEffect, WatchNote, WatchState } from './state.ts'
+import type { TrackedDevice, WatchEffect, WatchNote, WatchState, Wedge } from './state.ts'
 import { emit, setDevice, wantLook } from './step.ts'
 import type { Step } from './step.ts'
 
@@ -75,14 +75,20 @@ export function functionGone(before: WatchState, devpath: string, atMs: number):
 }
 
 /** The kernel gave it up. Its driver may be bound again, which a look will show. */
-export function markWedged(before: WatchState, devpath: string, reason: string): Step {
+export function markWedged(before: WatchState, devpath: string, wedge: Wedge): Step {
   let state = before
   const effects: WatchEffect[] = []
   for (const [key, device] of state.devices) {
     if (device.phase === 'wedged') continue
     if (devpath !== device.devpath && !devpath.startsWith(`${device.devpath}/drm/`)) continue
-    effects.push(emit({ type: 'device-wedged', key, reason }))
-    state = setDevice(state, key, { ...device, phase: 'wedged', driverGoneAtMs: undefined, wedgedAtMs: undefined })
+    effects.push(emit({ type: 'device-wedged', key, reason: wedge.reason }))
+    state = setDevice(state, key, {
+      ...device,
+      phase: 'wedged',
+      wedge,
+      driverGoneAtMs: undefined,
+      wedgedAtMs: undefined,
+    })
   }
   return { state, effects }
 }

@@ -83,7 +83,7 @@ function onUevent(before: WatchState, event: Uevent, atMs: number): Step {
     case 'recovery-failed':
       return { state: recoveryFailed(wantLook(state, atMs), sign.devpath, atMs), effects: [] }
     case 'wedged':
-      return markWedged(wantLook(state, atMs), sign.devpath, sign.reason)
+      return markWedged(wantLook(state, atMs), sign.devpath, sign.wedge)
   }
 }
 
@@ -108,8 +108,10 @@ function due({ state: before, effects: earlier }: Step, atMs: number): Step {
     if (device.wedgedAtMs === undefined || device.wedgedAtMs > atMs) continue
     const seconds = Math.round(state.options.ghostMs / 1000)
     const reason = `its cable has been out for ${seconds} s and the kernel still lists it: its driver does not let go`
+    const advice = 'End what still uses it, without unbinding or unloading its driver; if it stays, restart.'
     effects.push(emit({ type: 'device-wedged', key, reason }))
-    state = setDevice(state, key, { ...device, phase: 'wedged', wedgedAtMs: undefined })
+    const wedged = { ...device, phase: 'wedged' as const, wedge: { reason, advice }, wedgedAtMs: undefined }
+    state = wantLook(setDevice(state, key, wedged), atMs)
   }
   if (state.lookAtMs !== undefined && state.lookAtMs <= atMs && !state.looking) {
     state = { ...state, lookAtMs: undefined, looking: true }

@@ -1,4 +1,5 @@
 import { tunnelledRouter } from '../topology/route.ts'
+import type { Wedge } from './state.ts'
 import { isSynthetic } from './uevent.ts'
 import type { Uevent } from './uevent.ts'
 
@@ -15,7 +16,7 @@ export type Sign =
   /** A PCI function left the bus. */
   | { readonly what: 'function-gone'; readonly devpath: string }
   /** The kernel gave a device up. */
-  | { readonly what: 'wedged'; readonly devpath: string; readonly reason: string }
+  | { readonly what: 'wedged'; readonly devpath: string; readonly wedge: Wedge }
   /**
    * A PCI Express error, and the recovery did not work. That is no wedge: it also fails when a driver takes no part in
    * it, and the device goes on working.
@@ -31,11 +32,32 @@ const relevantSubsystems: ReadonlySet<string> = new Set(['thunderbolt', 'pci', '
  * Recovery methods of the kernel's DRM wedge event that leave the device unusable until somebody acts
  * (Documentation/gpu/drm-uapi.rst, "Device Wedging"). `none` is not among them: the driver reset the device itself.
  */
-const wedgeRecoveries: ReadonlyMap<string, string> = new Map([
-  ['rebind', 'its driver has to be unbound and bound again'],
-  ['bus-reset', 'it needs a bus reset and its driver bound again'],
-  ['vendor-specific', 'it needs a recovery that its vendor describes'],
-  ['unknown', 'there is no known way to recover it'],
+const wedgeRecoveries: ReadonlyMap<string, Wedge> = new Map([
+  [
+    'rebind',
+    {
+      reason: 'its driver has to be unbound and bound again',
+      advice: 'End what uses it, then unbind its driver and bind it again, or re-plug the box.',
+    },
+  ],
+  [
+    'bus-reset',
+    {
+      reason: 'it needs a bus reset and its driver bound again',
+      advice: 'End what uses it, then re-plug the box, or unbind its driver, reset its bus and bind the driver again.',
+    },
+  ],
+  [
+    'vendor-specific',
+    {
+      reason: 'it needs a recovery that its vendor describes',
+      advice: "Do what the kernel's documentation of its driver says, or re-plug the box.",
+    },
+  ],
+  [
+    'unknown',
+    { reason: 'there is no known way to recover it', advice: 'Re-plug the box; if that does not help, restart.' },
+  ],
 ])
 
 /** `undefined` for everything that cannot concern a GPU or a box. */
@@ -89,9 +111,11 @@ function drmSign(event: Uevent): Sign {
   const wedged = properties.get('WEDGED')
   if (action === 'change' && wedged !== undefined) {
     // More than one method may be listed, the least drastic first.
-    const advice = wedged.split(',').map((method) => wedgeRecoveries.get(method.trim()))
-    const first = advice.find((text) => text !== undefined)
-    if (first !== undefined) return { what: 'wedged', devpath, reason: `its driver gave it up: ${first}` }
+    const ways = wedged.split(',').map((method) => wedgeRecoveries.get(method.trim()))
+    const first = ways.find((way) => way !== undefined)
+    if (first !== undefined) {
+      return { what: 'wedged', devpath, wedge: { ...first, reason: `its driver gave it up: ${first.reason}` } }
+    }
   }
   if (action === 'remove' && properties.get('DEVTYPE') === 'drm_minor') return { what: 'driver-gone', devpath }
   return { what: 'look' }

@@ -51,8 +51,15 @@ export interface TrackedDevice {
   readonly fromStart?: boolean | undefined
   /** When its kernel driver let go. */
   readonly driverGoneAtMs?: number | undefined
+  /** Why it is wedged, and what to do. */
+  readonly wedge?: Wedge | undefined
   /** When it counts as wedged, if the kernel has not removed it by then. */
   readonly wedgedAtMs?: number | undefined
+}
+
+export interface Wedge {
+  readonly reason: string
+  readonly advice: string
 }
 
 export interface WatchState {

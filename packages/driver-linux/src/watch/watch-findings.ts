@@ -1,10 +1,26 @@
 import type { Finding } from '@egpu/core'
 import type { SourceRefusal } from './open-source.ts'
 import { UeventSourceKind } from './source.ts'
-import type { WatchNote } from './state.ts'
+import type { WatchNote, WatchState, Wedge } from './state.ts'
 
-/** What the watcher noticed over time, which no single look can show. */
-export function noteFindings(notes: readonly WatchNote[]): readonly Finding[] {
+/** What the last look found, and what no single look can show. */
+export function watchFindings({ looked, notes, devices }: WatchState): readonly Finding[] {
+  const wedged = [...devices].flatMap(([key, { phase, wedge }]) =>
+    phase === 'wedged' && wedge !== undefined ? [wedgedFinding(key, wedge)] : [],
+  )
+  // What makes it wedged says more than that it is lost.
+  const rest = looked.filter(
+    ({ code, deviceId }) => code !== 'gpu-lost' || !wedged.some((finding) => finding.deviceId === deviceId),
+  )
+  return [...rest, ...wedged, ...noteFindings(notes)]
+}
+
+function wedgedFinding(key: string, { reason, advice }: Wedge): Finding {
+  return { code: 'gpu-wedged', severity: 'error', deviceId: key, seen: `The GPU is wedged: ${reason}.`, advice }
+}
+
+/** What the watcher noticed over time. */
+function noteFindings(notes: readonly WatchNote[]): readonly Finding[] {
   return notes.map((noted): Finding => {
     const { enclosureId, deviceId } = noted
     switch (noted.code) {

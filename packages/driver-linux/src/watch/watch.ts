@@ -238,8 +238,11 @@ class Watch {
 
   /** How long the machine has slept in all: boot time counts sleep, the monotonic clock does not. */
   #asleep(): number | undefined {
+    const beforeMs = this.#clock.now()
     const uptimeMs = this.#context.uptimeMs?.()
-    return uptimeMs === undefined ? undefined : uptimeMs - this.#clock.now()
+    // On a busy machine, time passes between the two: that is no sleep, and no way to tell it.
+    if (uptimeMs === undefined || this.#clock.now() - beforeMs > asleepMs / 2) return undefined
+    return uptimeMs - beforeMs
   }
 
   #checkSleep(): void {
@@ -247,9 +250,10 @@ class Watch {
     if (nowMs - this.#checkedSleepMs < asleepMs) return
     this.#checkedSleepMs = nowMs
     const before = this.#asleepBeforeMs
-    this.#asleepBeforeMs = this.#asleep()
-    if (before === undefined || this.#asleepBeforeMs === undefined) return
-    if (this.#asleepBeforeMs - before > asleepMs) this.#handle({ type: 'resync', reason: 'resumed' })
+    const now = this.#asleep()
+    if (now === undefined) return
+    this.#asleepBeforeMs = now
+    if (before !== undefined && now - before > asleepMs) this.#handle({ type: 'resync', reason: 'resumed' })
   }
 }
 

@@ -77,11 +77,17 @@ describe('a pulled cable', () => {
     replay.pass(1)
     expect(replay.take()).toEqual(['10000 device-wedged'])
     replay.pass(60_000)
+    const found = [{ code: 'gpu-wedged', severity: 'error', deviceId: gpu().key }]
+    expect(replay.taken()).toMatchObject([{ type: 'findings-observed', findings: found }])
     replay.send({ type: 'resync', reason: 'safety-rescan' })
-    expect(replay.taken()).toMatchObject([{ type: 'resync', snapshot: { devices: [{ stage: 'wedged' }] } }])
+    expect(replay.taken()).toMatchObject([
+      { type: 'resync', snapshot: { devices: [{ stage: 'wedged' }], findings: found } },
+    ])
     replay.machine = {}
     replay.uevent(pci('remove'))
     expect(replay.taken()).toEqual([{ type: 'device-removed', key: gpu().key, graceful: false }])
+    replay.pass(1000)
+    expect(replay.taken()).toMatchObject([{ type: 'findings-observed', findings: [] }])
   })
 
   it('takes the GPUs of boxes behind it along, each once', () => {
@@ -408,7 +414,7 @@ describe('a device that the kernel gives up', () => {
     replay.take()
     replay.uevent(card('change', gpuPath, { WEDGED: method }))
     replay.pass(1000)
-    expect(replay.taken().map(({ type }) => type)).toEqual(wedged ? ['device-wedged'] : [])
+    expect(replay.taken().map(({ type }) => type)).toEqual(wedged ? ['device-wedged', 'findings-observed'] : [])
   })
 
   it('comes back when its driver was unbound and bound again', () => {
@@ -419,12 +425,15 @@ describe('a device that the kernel gives up', () => {
     replay.uevent(card('remove'))
     replay.uevent(pci('unbind'))
     replay.pass(2000)
-    expect(replay.take()).toEqual([])
+    expect(replay.take()).toEqual(['50 findings-observed'])
     replay.machine = plugged
     replay.uevent(pci('bind'))
     replay.uevent(card('add'))
     replay.pass(100)
-    expect(replay.taken()).toMatchObject([{ type: 'device-observed', device: { stage: 'ready' } }])
+    expect(replay.taken()).toMatchObject([
+      { type: 'device-observed', device: { stage: 'ready' } },
+      { type: 'findings-observed', findings: [] },
+    ])
   })
 
   it('not after a failed PCI Express recovery, which becomes a finding', () => {

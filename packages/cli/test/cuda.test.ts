@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os'
 import { simDriver } from '@egpu/driver-sim'
 import { Command } from 'commander'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
@@ -66,7 +67,9 @@ it('ejects: programs go first, then the GPU; afterwards they can be resumed', as
   expect(out).toContain('It is safe to unplug')
   expect([machine.process(moves.pid), machine.process(parks.pid)]).toEqual(['0 1', '2 0'])
   expect(notes).toContain(`victim (pid ${parks.pid}): copying to host memory, 1.07 GB of 1.07 GB`)
-  expect((await egpu('cuda', 'list')).out).toContain(`victim (pid ${parks.pid}) of root: 1.07 GB on ${machine.uuid(0)}`)
+  expect((await egpu('cuda', 'list')).out).toContain(
+    `victim (pid ${parks.pid}) of ${userInfo().username}: 1.07 GB on ${machine.uuid(0)}`,
+  )
   expect((await egpu('resume')).out).toBe(`victim (pid ${parks.pid}) runs again`)
   expect(machine.process(parks.pid)).toBe('0 0')
   expect((await egpu('resume')).out).toBe('No program is parked.')

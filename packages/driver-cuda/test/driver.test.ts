@@ -1,4 +1,4 @@
-import { EGpuErrorCode, EGpuManager } from '@egpu/core'
+import { EGpuErrorCode, EGpuManager, systemClock } from '@egpu/core'
 import type { DriverEvent } from '@egpu/core/driver'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { cudaDriver } from '../src/index.ts'
@@ -48,12 +48,26 @@ it('reads temperature, power, memory and replays', async () => {
 })
 
 it('takes a slow link of an idle GPU for saved power and one of a busy GPU for a fault', async () => {
-  const driver = make()
-  expect((await driver.health.sample(machine.uuid(0))).linkRatio).toBeUndefined()
+  expect((await make().health.sample(machine.uuid(0))).linkRatio).toBeUndefined()
   machine.ctl('gpu', 0, 'utilization', 90)
   machine.ctl('gpu', 0, 'gen', 3)
   machine.ctl('gpu', 0, 'width', 2)
-  expect((await driver.health.sample(machine.uuid(0))).linkRatio).toBe(0.25)
+  expect((await make().health.sample(machine.uuid(0))).linkRatio).toBe(0.25)
+})
+
+it('reads the link, which is slow to ask, every half minute, and the rest each time', async () => {
+  let nowMs = 0
+  const driver = make({ clock: { now: () => nowMs, sleep: systemClock.sleep.bind(systemClock) } })
+  const replays: (number | undefined)[] = []
+  for (const atMs of [0, 1_000, 29_999, 30_000]) {
+    nowMs = atMs
+    machine.ctl('gpu', 0, 'replays', atMs)
+    machine.ctl('gpu', 0, 'temperature', 40 + replays.length)
+    const sample = await driver.health.sample(machine.uuid(0))
+    expect(sample).toMatchObject({ temperatureCelsius: 40 + replays.length, temperatureLimitCelsius: 92 })
+    replays.push(sample.correctableErrors)
+  }
+  expect(replays).toEqual([0, undefined, undefined, 30_000])
 })
 
 it('details: clocks, throughput, recovery action; what the board lacks is undefined', async () => {

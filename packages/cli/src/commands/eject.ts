@@ -1,7 +1,11 @@
+import { EGpuManager } from '@egpu/core'
+import type { DisconnectResult, EGpuDevice } from '@egpu/core'
+import type { EGpuDriver } from '@egpu/core/driver'
+import type { CudaDriver, CudaGuest, CudaOptions, Leaving } from '@egpu/driver-cuda'
 import type { Command } from 'commander'
-import type { EGpuManager } from '@egpu/core'
-import { openMachine, type MachineOptions } from '../machine.ts'
+import { observingDrivers, type MachineOptions } from '../machine.ts'
 import { chosenDevice } from '../output/chosen-device.ts'
+import { moveReport, printLeavings } from '../output/cuda-text.ts'
 import { deviceName } from '../output/device-text.ts'
 import { printJson } from '../output/json.ts'
 import { printPlan, stepReport } from '../output/plan-text.ts'
@@ -15,52 +19,138 @@ interface EjectOptions extends MachineOptions {
   readonly yes?: boolean | undefined
 }
 
-export function registerEject(egpu: Command, { terminal, signal }: CommandContext): void {
+/** The machine that is ejected from; a test hands over its own. */
+export interface EjectWorld {
+  readonly drivers: (options: MachineOptions) => Promise<EGpuDriver[]>
+  readonly cuda: CudaOptions
+}
+
+/** Tens of gigabytes over a cable, and host memory that may have to be found first. */
+const deadlineMs = 30 * 60_000
+
+export function registerEject(
+  egpu: Command,
+  context: CommandContext,
+  world: EjectWorld = { drivers: observingDrivers, cuda: {} },
+): void {
   egpu
     .command('eject')
     .argument(...gpuArgument)
-    .description('show how a GPU is taken off the bus; with --yes, do it')
+    .description('show how a GPU is taken off the bus, and what becomes of the programs on it; with --yes, do it')
     .addOption(jsonOption())
     .addOption(sysfsRootOption())
     .addOption(yesOption())
-    .action((gpu: string | undefined, options: EjectOptions) => eject(gpu, options, terminal, signal))
+    .action((gpu: string | undefined, options: EjectOptions) => eject(gpu, options, context, world))
 }
 
 /** Shows how a GPU is taken off the bus, and with `--yes` does it. Throws when it is not safe to unplug afterwards. */
 async function eject(
   gpu: string | undefined,
   options: EjectOptions,
-  terminal: Terminal,
-  signal: AbortSignal,
+  { terminal, signal }: CommandContext,
+  world: EjectWorld,
 ): Promise<void> {
-  await using manager = await openMachine(options)
+  const cuda = (await runsCuda(gpu, options, world)) ? await openCuda(world) : undefined
+  const drivers = await world.drivers(options)
+  await using manager = await EGpuManager.create({ drivers: cuda === undefined ? drivers : [...drivers, cuda] })
   const device = chosenDevice(manager.externalDevices, manager.devices, gpu)
   if (options.yes !== true) {
-    await showPlan(manager, device.id, options.json === true, terminal)
+    const leavings = cuda === undefined ? [] : await planCuda(device, cuda, world, signal)
+    await showPlan(manager, device, leavings, options.json === true, terminal)
     return
   }
-  const result = await manager.safeDisconnect(device.id, { signal, onStep: stepReport(terminal) })
-  if (options.json === true) printJson(result, terminal)
-  else if (result.safeToUnplug) {
-    terminal.print(terminal.colors.green(`It is safe to unplug ${deviceName(device)}.`))
-    for (const note of result.notes) terminal.print(plain(note))
-  } else {
-    for (const { pid, name, holds } of result.holders)
-      terminal.print(`held by ${plain(name ?? 'process')} (pid ${pid}): ${plain(holds)}`)
-    for (const { guest, reason } of result.vetoes) terminal.print(`${plain(guest)} stays: ${plain(reason)}`)
-    for (const refusal of result.refusals) terminal.print(plain(refusal))
+  const guest = cuda === undefined ? undefined : await addGuest(manager, cuda, world, terminal)
+  try {
+    const result = await manager.safeDisconnect(device.id, { signal, deadlineMs, onStep: stepReport(terminal) })
+    report(result, options.json === true, terminal)
+    if (!result.safeToUnplug) throw new Error(result.reason)
+  } finally {
+    // Who was called back has to run again before we end.
+    await guest?.settled()
   }
-  if (!result.safeToUnplug) throw new Error(result.reason)
 }
 
-async function showPlan(manager: EGpuManager, id: string, json: boolean, terminal: Terminal): Promise<void> {
-  const plan = await manager.planDisconnect(id)
+/**
+ * Whether NVIDIA's libraries may be asked about the GPU: it is on this machine, with NVIDIA's driver, and awake. A look
+ * that opens nothing says so.
+ */
+async function runsCuda(gpu: string | undefined, options: EjectOptions, world: EjectWorld): Promise<boolean> {
+  if (options.sysfsRoot !== undefined || process.platform !== 'linux') return false
+  await using manager = await EGpuManager.create({ drivers: await world.drivers(options) })
+  const { driver, powerState } = chosenDevice(manager.externalDevices, manager.devices, gpu)
+  return driver === 'nvidia' && powerState !== 'suspended'
+}
+
+async function openCuda({ cuda: options }: EjectWorld): Promise<CudaDriver | undefined> {
+  const { cudaDriver } = await import('@egpu/driver-cuda')
+  const driver = cudaDriver({ ...options, xidEvents: false })
+  const probe = await driver.probe()
+  if (probe.usable) return driver
+  await driver.close()
+  return undefined
+}
+
+async function planCuda(
+  { identity }: EGpuDevice,
+  driver: CudaDriver,
+  { cuda }: EjectWorld,
+  signal: AbortSignal,
+): Promise<readonly Leaving[]> {
+  if (identity.uuid === undefined) return []
+  const { planCudaLeave } = await import('@egpu/driver-cuda')
+  const leavings = await planCudaLeave(identity.uuid, { ...cuda, signal })
+  // Our own look would be among the holders.
+  await driver.release(identity.uuid)
+  return leavings
+}
+
+async function addGuest(
+  manager: EGpuManager,
+  driver: CudaDriver,
+  { cuda }: EjectWorld,
+  terminal: Terminal,
+): Promise<CudaGuest> {
+  const { cudaGuest } = await import('@egpu/driver-cuda')
+  const onError = (error: unknown): void => terminal.note(`egpu: ${error instanceof Error ? error.message : ''}`)
+  const guest = cudaGuest({ ...cuda, driver, onProgress: moveReport(terminal), onError })
+  manager.addGuest(guest)
+  return guest
+}
+
+function report(result: DisconnectResult, json: boolean, terminal: Terminal): void {
+  const { print, colors } = terminal
+  if (json) printJson(result, terminal)
+  else if (result.safeToUnplug) {
+    for (const moved of result.moved) print(plain(moved))
+    print(colors.green(`It is safe to unplug ${deviceName(result.device)}.`))
+    for (const note of result.notes) print(plain(note))
+    if (result.moved.some((moved) => moved.endsWith('parked in host memory')))
+      print('What is parked goes on with `egpu resume`, once the GPU is plugged in again.')
+  } else {
+    for (const { pid, name, holds } of result.holders)
+      print(`held by ${plain(name ?? 'process')} (pid ${pid}): ${plain(holds)}`)
+    for (const { guest, reason } of result.vetoes) print(`${plain(guest)} stays: ${plain(reason)}`)
+    for (const refusal of result.refusals) print(plain(refusal))
+  }
+}
+
+async function showPlan(
+  manager: EGpuManager,
+  device: EGpuDevice,
+  leavings: readonly Leaving[],
+  json: boolean,
+  terminal: Terminal,
+): Promise<void> {
+  const plan = await manager.planDisconnect(device.id)
   if (json) {
-    printJson(plan, terminal)
+    printJson({ ...plan, cuda: leavings }, terminal)
     return
   }
   terminal.print(`To eject ${deviceName(plan.device)}:`)
-  printPlan(plan.removal, terminal)
-  if (plan.removal.refusals.length > 0) throw new Error('nothing was changed: it cannot be done like this')
+  printLeavings(leavings, terminal)
+  const leaving = new Set(leavings.flatMap(({ processes }) => processes.map(({ pid }) => pid)))
+  printPlan({ ...plan.removal, holders: plan.removal.holders.filter(({ pid }) => !leaving.has(pid)) }, terminal)
+  if (plan.removal.refusals.length > 0 || leavings.some(({ how }) => how === 'stay'))
+    throw new Error('nothing was changed: it cannot be done like this')
   terminal.print(terminal.colors.bold('Nothing was changed. Do it with --yes.'))
 }

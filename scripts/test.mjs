@@ -2,8 +2,9 @@
  * `npm test`: set-up, then every check from the quickest to the slowest. Prints one line per stage and goes on after a
  * failed stage, so one run shows everything. `--only <stage>` (repeatable) runs a part; `--list` names the stages.
  */
+import { join } from 'node:path'
 import { installSystemPackages } from './system-packages.mjs'
-import { installDependencies, tool } from './pnpm.mjs'
+import { installDependencies, root, run, tool } from './pnpm.mjs'
 
 const env = { ...process.env, TURBO_TELEMETRY_DISABLED: '1' }
 const turbo = (task) => () => tool('turbo', ['run', task, '--output-logs=errors-only', '--no-update-notifier'], { env })
@@ -13,6 +14,7 @@ const stages = {
   lint: () => tool('oxlint', ['--type-aware', '--deny-warnings']),
   types: () => turbo('typecheck')() || tool('tsc', ['-p', '.']),
   unused: () => tool('knip', []),
+  docs: () => run(process.execPath, [join(root, 'scripts/docs.mjs')]),
   unit: () => tool('vitest', ['run']),
   packages: turbo('package-check'),
   system: () => turbo('build')() || tool('vitest', ['run', '--config', 'vitest.system.config.ts']),

@@ -87,9 +87,9 @@ export class ImageMover {
   }
 
   #upload(bytes: Uint8Array, usage: number): GPUBuffer {
-    const buffer = this.#device.createBuffer({ size: bytes.byteLength, usage, mappedAtCreation: true })
-    new Uint8Array(buffer.getMappedRange()).set(bytes)
-    buffer.unmap()
+    // Not mapped at creation: a device that is lost, and does not know it yet, throws at that.
+    const buffer = this.#device.createBuffer({ size: bytes.byteLength, usage: usage | BufferUsage.CopyDst })
+    this.#device.queue.writeBuffer(buffer, 0, bytes as Uint8Array<ArrayBuffer>)
     this.#passing.push(buffer)
     return buffer
   }

@@ -10,6 +10,8 @@ import { existsSync } from 'node:fs'
 export const systemPackages = {
   'acpica-tools': 'compiles the ACPI table that marks a QEMU port as external',
   'busybox-static': 'the QEMU guest',
+  'ceph-mon': "a real S3 server with conditional writes, for the store: Ceph's gateway and what it needs",
+  'ceph-osd': 'the same',
   chromium: 'browser tests, and the SwiftShader Vulkan driver that Dawn runs on without a GPU',
   cpio: 'packs the QEMU guest',
   gcc: 'the Vulkan layer that loses devices, the fake IOKit, the fake CUDA',
@@ -20,6 +22,7 @@ export const systemPackages = {
   libvulkan1: 'the Vulkan loader that Dawn opens',
   'python3-gi': 'drives umockdev',
   'qemu-system-x86': 'a real kernel whose GPUs come and go',
+  radosgw: 'the same',
   udev: 'udevadm, and the rival it is measured against',
   umockdev: "udev's socket with a mocked machine",
   'xz-utils': 'unpacks the kernel of the QEMU guest',

@@ -1,21 +1,48 @@
 import { parseArgs } from 'node:util'
+import { chaos as kills } from '../../packages/migrator/test/helpers/chaos.ts'
+import { hostile } from './hostile.ts'
+import { processes } from './processes.ts'
 import { spine } from './spine.ts'
 
-const { values } = parseArgs({
-  options: { seeds: { type: 'string', default: '1000' }, first: { type: 'string', default: '1' } },
-})
-const seeds = Number(values.seeds)
-const first = Number(values.first)
-if (!Number.isSafeInteger(seeds) || seeds < 1 || !Number.isSafeInteger(first)) {
-  throw new TypeError('usage: pnpm chaos [--seeds <number from 1 up>] [--first <seed>]')
+const usage = 'usage: pnpm chaos [--part spine|kills|hostile|processes] [--seeds <number from 1 up>] [--first <seed>]'
+
+interface Part {
+  /** How often, where nobody says. */
+  readonly seeds: number
+  run(options: { first: number; seeds: number; onProgress: (done: number) => void }): Promise<{
+    readonly failures: readonly unknown[]
+  }>
 }
 
-const outcome = await spine({
-  first,
-  seeds,
-  onProgress: (done) => {
-    if (done % 100 === 0) console.error(`${done} of ${seeds} seeds`)
-  },
+const parts: Readonly<Record<string, Part>> = {
+  // The demo: unplugged, on the CPU, plugged in again, back.
+  spine: { seeds: 1_000, run: spine },
+  // One thing broken at one point of a run; more seeds than points for each kind of thing.
+  kills: { seeds: 10_000, run: kills },
+  // Many things broken at any time, with several boxes and workloads.
+  hostile: { seeds: 1_000, run: hostile },
+  // Processes that are killed, in real time.
+  processes: { seeds: 200, run: processes },
+}
+
+const { values } = parseArgs({
+  options: { part: { type: 'string' }, seeds: { type: 'string' }, first: { type: 'string', default: '1' } },
 })
-console.log(JSON.stringify(outcome))
-process.exitCode = outcome.failures.length === 0 ? 0 : 1
+const first = Number(values.first)
+const asked = values.seeds === undefined ? undefined : Number(values.seeds)
+if ((asked !== undefined && !(Number.isSafeInteger(asked) && asked >= 1)) || !Number.isSafeInteger(first)) {
+  throw new TypeError(usage)
+}
+const chosen = values.part === undefined ? Object.keys(parts) : [values.part]
+for (const name of chosen) {
+  const part = parts[name]
+  if (part === undefined) throw new TypeError(usage)
+  const seeds = asked ?? part.seeds
+  const onProgress = (done: number): void => {
+    if (done % 100 === 0) console.error(`${name}: ${done} of ${seeds}`)
+  }
+  const startedAt = performance.now()
+  const outcome = await part.run({ first, seeds, onProgress })
+  console.log(JSON.stringify({ part: name, ...outcome, seconds: Math.round(performance.now() - startedAt) / 1_000 }))
+  if (outcome.failures.length > 0) process.exitCode = 1
+}

@@ -11,7 +11,10 @@ import type { CheckpointRecord, CheckpointStore, CheckpointWriter, DamagedCheckp
 export interface SaveOptions extends AbortOptions {
   /** From `acquire(workloadId)`. */
   readonly token: number
-  /** How long the state may go without handing over its next bytes before it counts as hung. */
+  /**
+   * How long the state may go without handing over its next bytes, and the store without taking them or committing,
+   * before either counts as hung.
+   */
   readonly stallMs?: number | undefined
   /** Called between the last byte and the commit; throwing discards the checkpoint. */
   readonly beforeCommit?: (() => void) | undefined
@@ -57,6 +60,8 @@ export class CheckpointManager implements AsyncDisposable {
   readonly store: CheckpointStore
   readonly #clock: Clock
   readonly #retention: Retention
+  /** What a store that did not come back in time is still doing. */
+  readonly #stuck = new Map<string, string>()
 
   /** `TypeError` for a retention that cannot be. */
   constructor(store: CheckpointStore, { clock, keep = {} }: CheckpointManagerOptions) {
@@ -79,27 +84,31 @@ export class CheckpointManager implements AsyncDisposable {
   /**
    * Drains `state` into the store and commits it. `signal` counts while bytes are drained; a commit that has begun is
    * seen through. Rejects with `EGPU_CHECKPOINT_FAILED` (its cause says why), `EGPU_STALE_EPOCH` when another writer
-   * took over, or the abort reason; in each case nothing new is listed and earlier generations are as they were.
+   * took over, or the abort reason; in each case earlier generations are as they were, and nothing new is listed. Only a
+   * commit that hung may still come about; until it is known, the next saves are refused.
    */
   async save(workloadId: string, state: SavedState, options: SaveOptions): Promise<CheckpointRecord> {
     const { signal } = options
     signal?.throwIfAborted()
-    const { progress, parts } = state
-    let writer: CheckpointWriter | undefined
+    const stuck = this.#stuck.get(workloadId)
+    if (stuck !== undefined) {
+      const message = `the store has still not come back from ${stuck} of ${workloadId}; earlier checkpoints are intact`
+      throw new EGpuError(EGpuErrorCode.CheckpointFailed, message)
+    }
     let record: CheckpointRecord
     try {
-      const base = options.since?.base
-      writer = await this.store.begin({ workloadId, token: options.token, progress, parts, base }, { signal })
-      const drain: Drain = { state, writer, options, drainedBytes: 0, carriedBytes: 0 }
-      for (const part of parts) await this.#drainPart(part, drain)
-      signal?.throwIfAborted()
-      options.beforeCommit?.()
-      record = await writer.commit()
+      const writer = await this.#begin(workloadId, state, options)
+      await this.#fill(writer, workloadId, state, options)
+      const committing = writer.commit()
+      // Nothing of it may be removed while it may still come about.
+      committing.catch(() => writer.discard()).catch(() => undefined)
+      record = await this.#inTime(workloadId, 'the commit', committing, options)
     } catch (error) {
-      await writer?.discard().catch(() => undefined)
       throw asSaveFailure(workloadId, error, signal)
     }
-    await this.#retain(workloadId)
+    await this.#inTime(workloadId, 'the removal of old checkpoints', this.#retain(workloadId), options).catch(() => {
+      // It is committed all the same; the next save hears of the store.
+    })
     return record
   }
 
@@ -143,6 +152,51 @@ export class CheckpointManager implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  #begin(workloadId: string, { progress, parts }: SavedState, options: SaveOptions): Promise<CheckpointWriter> {
+    const { token, since, signal, stallMs = Infinity } = options
+    return withDeadline(
+      (abort) => this.store.begin({ workloadId, token, progress, parts, base: since?.base }, { signal: abort }),
+      {
+        clock: this.#clock,
+        ms: stallMs,
+        signal,
+        what: `the beginning of a checkpoint of ${workloadId}`,
+        onLate: (writer) => void writer.discard().catch(() => undefined),
+      },
+    )
+  }
+
+  /** Up to the commit; whatever fails, nothing is left of it. */
+  async #fill(writer: CheckpointWriter, workloadId: string, state: SavedState, options: SaveOptions): Promise<void> {
+    try {
+      const drain: Drain = { state, writer, options, drainedBytes: 0, carriedBytes: 0 }
+      for (const part of state.parts) await this.#drainPart(part, drain)
+      options.signal?.throwIfAborted()
+      options.beforeCommit?.()
+    } catch (error) {
+      await this.#inTime(workloadId, 'the end of a checkpoint', writer.discard(), options).catch(() => undefined)
+      throw error
+    }
+  }
+
+  /** Waits for the store no longer than it may take; if it takes longer, it is not asked again until it is back. */
+  async #inTime<T>(workloadId: string, what: string, work: Promise<T>, { stallMs }: SaveOptions): Promise<T> {
+    try {
+      return await withDeadline(() => work, {
+        clock: this.#clock,
+        ms: stallMs ?? Infinity,
+        what: `${what} of ${workloadId}`,
+      })
+    } catch (error) {
+      if (EGpuError.is(error, EGpuErrorCode.Timeout)) {
+        this.#stuck.set(workloadId, what)
+        const back = (): void => void this.#stuck.delete(workloadId)
+        work.then(back, back)
+      }
+      throw error
+    }
   }
 
   async #drainPart(part: StatePart, drain: Drain): Promise<void> {
@@ -192,7 +246,12 @@ export class CheckpointManager implements AsyncDisposable {
         }
         const { byteLength } = next.value
         seen += byteLength
-        await writer.append(part, next.value, { signal })
+        await withDeadline((abort) => writer.append(part, next.value, { signal: abort }), {
+          clock: this.#clock,
+          ms: options.stallMs ?? Infinity,
+          signal,
+          what: `the store's taking of part '${part}'`,
+        })
         this.#tell(drain, byteLength, 0)
         await pace?.take(byteLength, { signal })
       }

@@ -5,6 +5,7 @@ import { mostChunkBytes } from './manifest.ts'
 import { nodeFs } from './store-fs.ts'
 import type { StoreFs } from './store-fs.ts'
 import { StoreLock } from './store-lock.ts'
+import { directoryNameOf, workloadIdOf } from './workload-name.ts'
 import { WorkloadDirectory } from './workload-directory.ts'
 
 export interface DirectoryStoreOptions {
@@ -93,7 +94,7 @@ export function directoryStore(directory: string, options: DirectoryStoreOptions
       await openOnce()
       const ids: string[] = []
       for (const { name, kind } of await fs.list(home)) {
-        const id = kind === 'directory' ? idOf(name) : undefined
+        const id = kind === 'directory' ? workloadIdOf(name) : undefined
         if (id !== undefined && (await (await shelfOf(id)).list()).length > 0) ids.push(id)
       }
       return ids
@@ -115,28 +116,3 @@ export function directoryStore(directory: string, options: DirectoryStoreOptions
 
 /** Higher ones need more memory than the state itself may have. */
 const mostZstdLevel = 19
-
-/** Longer names are refused by most file systems. */
-const mostNameBytes = 240
-
-/** A name on every file system: no case, no dots, no reserved words; everything unusual as `_` and two digits a byte. */
-function directoryNameOf(workloadId: string): string {
-  const plain = [...Buffer.from(workloadId, 'utf8')].map((byte) => {
-    const character = String.fromCodePoint(byte)
-    return /[a-z\d-]/.test(character) ? character : `_${byte.toString(16).padStart(2, '0')}`
-  })
-  const name = `w-${plain.join('')}`
-  if (name.length <= mostNameBytes) return name
-  throw new TypeError(`the id '${workloadId.slice(0, 40)}…' is too long for the name of a directory`)
-}
-
-function idOf(name: string): string | undefined {
-  if (!name.startsWith('w-')) return undefined
-  const bytes = name.slice(2).replaceAll(/_([\da-f]{2})/g, '%$1')
-  try {
-    const id = decodeURIComponent(bytes)
-    return directoryNameOf(id) === name ? id : undefined
-  } catch {
-    return undefined
-  }
-}

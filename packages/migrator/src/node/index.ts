@@ -1,5 +1,8 @@
 export { directoryStore } from './directory-store.ts'
 export type { DirectoryStore, DirectoryStoreOptions } from './directory-store.ts'
+export { s3Store } from './s3/s3-store.ts'
+export type { S3StoreOptions } from './s3/s3-store.ts'
+export type { SendRequest } from './s3/s3-bucket.ts'
 export { nodeFs } from './store-fs.ts'
 export type { StoreEntry, StoreFile, StoreFs } from './store-fs.ts'
 export { survive } from './survive/survive.ts'

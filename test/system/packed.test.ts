@@ -1,8 +1,11 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { node24 } from '../../scripts/node-24.mjs'
 import { pnpm, tool } from '../../scripts/pnpm.mjs'
 import { rooms } from '../workspace.ts'
 
@@ -28,12 +31,67 @@ afterAll(() => rmSync(project, { recursive: true, force: true }))
 
 const node = (...args: string[]): string => execFileSync(process.execPath, args, { cwd: project, encoding: 'utf8' })
 
+const names = packages.map(({ manifest }) => manifest.name)
+const runtimes = [process.execPath, node24()]
+
+/** Packages whose root runs in a browser, with what they may weigh there: bundled, minified and compressed, in kB. */
+const forBrowsers = { '@egpu/core': 25, '@egpu/driver-sim': 25, '@egpu/driver-wgpu': 60, '@egpu/migrator': 45 }
+
+/** What a tarball may weigh, in kB: growth is decided here, not noticed later. */
+const budget: Readonly<Record<string, number>> = {
+  '@egpu/cli': 260,
+  '@egpu/core': 200,
+  '@egpu/driver-cuda': 160,
+  '@egpu/driver-linux': 260,
+  '@egpu/driver-macos': 170,
+  '@egpu/driver-sim': 90,
+  '@egpu/driver-wgpu': 260,
+  '@egpu/mesh': 300,
+  '@egpu/migrator': 260,
+}
+
 describe('packed and installed', () => {
-  it.each(packages.map(({ manifest }) => manifest.name))('%s can be imported, and nothing happens', (name) => {
-    const script = `const module = await import('${name}')
-      const native = process.report.getReport().sharedObjects.filter((file) => file.endsWith('.node'))
-      console.log(JSON.stringify({ exports: Object.keys(module).length > 0, native }))`
-    expect(JSON.parse(node('--input-type=module', '-e', script))).toEqual({ exports: true, native: [] })
+  it.each(names.flatMap((name) => runtimes.map((runtime) => [name, runtime] as const)))(
+    '%s can be imported by %s, and nothing happens',
+    (name, runtime) => {
+      const script = `const module = await import('${name}')
+        const native = process.report.getReport().sharedObjects.filter((file) => file.endsWith('.node'))
+        console.log(JSON.stringify({ exports: Object.keys(module).length > 0, native }))`
+      const answer = execFileSync(runtime, ['--input-type=module', '-e', script], { cwd: project, encoding: 'utf8' })
+      expect(JSON.parse(answer)).toEqual({ exports: true, native: [] })
+    },
+  )
+
+  it.each(Object.entries(forBrowsers))('%s goes into a browser bundle of at most %d kB', async (name, most) => {
+    const { outputFiles } = await build({
+      stdin: { contents: `export * from '${name}'`, resolveDir: project },
+      bundle: true,
+      platform: 'browser',
+      format: 'esm',
+      minify: true,
+      write: false,
+      // The package `webgpu` is for Node, and asked for only where there is no `navigator.gpu`.
+      external: ['webgpu'],
+      logLevel: 'silent',
+    })
+    const bytes = outputFiles[0]?.contents ?? new Uint8Array()
+    expect(bytes.byteLength).toBeGreaterThan(1_000)
+    expect(gzipSync(bytes).byteLength / 1_000).toBeLessThan(most)
+  })
+
+  it.each(names)('%s keeps to its size budget', (name) => {
+    const file = readdirSync(project).find(
+      (each) => each.startsWith(`${name.replace('@', '').replace('/', '-')}-`) && each.endsWith('.tgz'),
+    )
+    expect(statSync(join(project, file ?? '')).size / 1_000).toBeLessThan(budget[name] ?? 0)
+  })
+
+  it.each(names)('%s brings its licence', (name) => {
+    const manifest = JSON.parse(readFileSync(join(project, 'node_modules', name, 'package.json'), 'utf8')) as {
+      license: string
+    }
+    expect(manifest.license).toBe('MIT')
+    expect(readdirSync(join(project, 'node_modules', name))).toContain('LICENSE')
   })
 
   it('there is one copy of core', () => {

@@ -16,7 +16,7 @@ export function drmMastersOf(sysfsRoot: string, node: string): ReadonlySet<numbe
 }
 
 /** `         gnome-shell  1890   1   y    y  1000          0`: name, process, minor, master, authenticated, user, magic. */
-export function parseDrmMasters(text: string): ReadonlySet<number> {
+function parseDrmMasters(text: string): ReadonlySet<number> {
   return new Set(
     text.split('\n').flatMap((line) => {
       const [, pid, master] = /^\s*(\d+)\s+\d+\s+([yn])\s+[yn]\s/.exec(line.slice(nameWidth)) ?? []

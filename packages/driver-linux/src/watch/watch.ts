@@ -72,6 +72,8 @@ class Watch {
   #view: View | undefined
   #source: UeventSource | undefined
   #status: EventSourceStatus | undefined
+  /** Sources that broke while they were in use, and may work again. */
+  readonly #broken = new Set<UeventSourceKind>()
   #timer: AbortController | undefined
   #timerDueMs: number | undefined
   #asleepBeforeMs: number | undefined
@@ -105,6 +107,7 @@ class Watch {
         const heard = this.#state.sequence.last
         await this.#clock.sleep(this.#context.safetyRescanMs ?? defaultSafetyRescanMs, { signal })
         await this.#safetyRescan(heard)
+        await this.#repair()
       }
     } catch (error) {
       if (!signal.aborted) this.queue.fail(error)
@@ -129,7 +132,9 @@ class Watch {
     this.#checkSleep()
     this.#context.onSourceMessage?.(message, this.#clock.now())
     this.#handle({ type: 'source', message })
-    if (message.type === 'failed') void this.#replaceSource(message.reason)
+    if (message.type !== 'failed') return
+    if (this.#source !== undefined) this.#broken.add(this.#source.kind)
+    void this.#replaceSource(message.reason)
   }
 
   /** Goes on with the next source. Between the two, events may have been missed. */
@@ -147,6 +152,26 @@ class Watch {
     } catch (error) {
       if (!this.#ended.signal.aborted) this.queue.fail(error)
     }
+  }
+
+  /** Goes back to a better source that broke, once it works again. */
+  async #repair(): Promise<void> {
+    const current = this.#source
+    const kinds = this.#context.sources.map(({ kind }) => kind)
+    const rank = (kind: UeventSourceKind | undefined): number => kinds.findIndex((one) => one === kind)
+    const better = this.#context.sources.filter(
+      ({ kind }) => this.#broken.has(kind) && rank(kind) < rank(this.#status?.kind),
+    )
+    if (current === undefined || better.length === 0) return
+    const refusals = this.#status?.refusals.filter(({ kind }) => rank(kind) < rank(better[0]?.kind))
+    try {
+      await this.#open(better, refusals)
+    } catch {
+      return // still broken
+    }
+    await current.close()
+    this.#broken.clear()
+    this.#handle({ type: 'source', message: { type: 'overflow' } })
   }
 
   /** A look that no event asked for. If it shows changes that no event announced, the source is deaf. */

@@ -113,6 +113,27 @@ describe('a watch', () => {
     expect(bench.statuses).toEqual(['kernel', 'udevadm'])
   })
 
+  it('goes back to a source that broke once it works again', async () => {
+    let opens = 0
+    const flaky: SourceCandidate = {
+      kind: 'kernel',
+      open: (listener) => {
+        if (++opens === 2) return Promise.reject(new Error('still broken'))
+        return bench.source('kernel').open(listener)
+      },
+    }
+    const events = bench.watch({ sources: [flaky, bench.source('poll')], safetyRescanMs: 20 })
+    await next(events)
+    bench.say({ type: 'failed', reason: 'it crashed' })
+    while (bench.statuses.length < 3) await next(events)
+    expect(bench.statuses).toEqual(['kernel', 'poll', 'kernel'])
+    expect(opens).toBe(3)
+    bench.machine = {}
+    bench.say({ type: 'uevent', event: event(router('remove', { SEQNUM: '5' })) })
+    let seen = await next(events)
+    while (seen.type !== 'device-leaving') seen = await next(events)
+  })
+
   it('throws when no source is left', async () => {
     const events = bench.watch({ sources: [bench.source('kernel')] })
     await next(events)

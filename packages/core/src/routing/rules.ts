@@ -25,6 +25,7 @@ function ruleMetal(device: RoutableDevice, host: HostTraits): Ruling {
   return { for: ["the platform's own runtime"], against }
 }
 
+/** NVIDIA/cuda-checkpoint README: the driver's own calls came with 570, restoring onto another GPU with 580. */
 function ruleCuda(device: RoutableDevice, host: HostTraits): Ruling {
   if (host.platform === 'browser') return { refused: 'a browser has no CUDA' }
   if (isMac(device, host)) return { refused: 'there is no CUDA for macOS' }
@@ -37,7 +38,10 @@ function ruleCuda(device: RoutableDevice, host: HostTraits): Ruling {
   }
   const unsure = driver === undefined ? ["whether NVIDIA's kernel driver is bound is not known"] : []
   return {
-    for: ["the maker's own runtime", 'on Linux with driver 550 and later its processes can be checkpointed'],
+    for: [
+      "the maker's own runtime",
+      'on Linux its processes can be parked (driver 570 and later) and moved to an equal GPU (580 and later)',
+    ],
     against: [...unsure, ...doubts(device)],
   }
 }

@@ -20,6 +20,7 @@ export const systemPackages = {
   'libc6-dev': 'headers for gcc',
   'libvulkan-dev': 'headers for the Vulkan layer',
   libvulkan1: 'the Vulkan loader that Dawn opens',
+  'mesa-vulkan-drivers': "Mesa's device-select layer, which chooses one of two identical GPUs",
   'python3-gi': 'drives umockdev',
   'qemu-system-x86': 'a real kernel whose GPUs come and go',
   radosgw: 'the same',

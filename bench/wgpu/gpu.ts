@@ -12,13 +12,14 @@ const results = new URL('../results/', import.meta.url)
 
 /**
  * Figures of a real GPU. On a machine that has one, `EGPU_BENCH_RECORD=wgpu-h200 pnpm bench wgpu gpu` measures them and
- * writes bench/results/wgpu-h200.json; anywhere else they come from there, with their date.
+ * writes bench/results/wgpu-h200-<date>.json; anywhere else they come from there, with their date. A machine without Node
+ * or a network is measured through test/device/wgpu.sh.
  */
 export async function measure(): Promise<Figure[]> {
   const record = process.env['EGPU_BENCH_RECORD']
   if (record !== undefined) {
     const recorded: Recorded = { date: new Date().toISOString().slice(0, 10), ...(await measureGpu()) }
-    writeFileSync(new URL(`${record}.json`, results), `${JSON.stringify(recorded, undefined, 2)}\n`)
+    writeFileSync(new URL(`${record}-${recorded.date}.json`, results), `${JSON.stringify(recorded, undefined, 2)}\n`)
   }
   return readdirSync(results)
     .filter((name) => /^wgpu-.*\.json$/.test(name))

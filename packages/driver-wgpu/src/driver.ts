@@ -5,7 +5,6 @@ import type { DriverEvent, DriverSnapshot, EGpuDriver, RuntimeCapability } from 
 import type { AdapterSeen } from './adapters/adapter-seen.ts'
 import { chooseSource } from './adapters/choose-source.ts'
 import { observeAdapters, targetId, targetOf } from './adapters/observe.ts'
-import { pinGpu } from './adapters/pin.ts'
 import type { Pin, WantedGpu } from './adapters/pin.ts'
 import type { AdapterSource } from './adapters/source.ts'
 import { everything, openTarget } from './device/open-target.ts'
@@ -22,6 +21,13 @@ export interface WgpuDriverOptions {
   readonly describeDevice?: DescribeDevice | undefined
   /** Flags for `create()` of the package `webgpu`: `enable-dawn-features=…`, for one. Unused with any other `gpu`. */
   readonly dawnFlags?: readonly string[] | undefined
+  /**
+   * Whether the SwiftShader of an installed browser serves as the last adapter, on the CPU, where Vulkan shows none of its
+   * own. Default true; not when `VK_DRIVER_FILES` names the drivers.
+   */
+  readonly cpuFallback?: boolean | undefined
+  /** How long a graphics driver may take to load before it counts as hung, in milliseconds. Default 20 s. */
+  readonly driverTimeoutMs?: number | undefined
 }
 
 /** WebGPU as an `EGpuDriver`: its targets open as a `GPUDevice`. */
@@ -75,7 +81,7 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
     const seen = await look(abort)
     const known = seen.some(({ software }) => !software) ? await source().identify(orClosing(abort)) : []
     const devices = observeAdapters(seen, known)
-    return { devices, enclosures: [], findings: [] }
+    return { devices, enclosures: [], findings: await source().findings(orClosing(abort)) }
   }
 
   const runtime: WgpuRuntime = {
@@ -143,7 +149,7 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
     },
     list,
     async pin(wanted, abort = {}) {
-      return await pinGpu(wanted, options.dawnFlags ?? [], orClosing(abort))
+      return await source().pin(wanted, orClosing(abort))
     },
     watch({ signal }) {
       const queue = new EventQueue<DriverEvent>({ signal, onEnd: () => void watches.delete(queue) })

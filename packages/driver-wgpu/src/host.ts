@@ -22,7 +22,12 @@ interface Builtins {
     ): Child
   }
   readonly module: { createRequire(from: string): { resolve(id: string): string } }
-  readonly os: { availableParallelism(): number }
+  readonly fs: {
+    existsSync(path: string): boolean
+    readdirSync(path: string): readonly string[]
+    statSync(path: string): { readonly mtimeMs: number; isDirectory(): boolean }
+  }
+  readonly os: { availableParallelism(): number; homedir(): string }
   readonly url: { pathToFileURL(path: string): { readonly href: string } }
   readonly worker_threads: { readonly Worker: new (file: string, options: object) => Thread }
 }
@@ -40,6 +45,7 @@ export interface Thread {
 interface Child {
   readonly stdout: Readable
   readonly stderr: Readable
+  unref(): void
   once(event: 'error', listener: (error: Error) => void): void
   once(event: 'close', listener: (status: number | null, signal: string | null) => void): void
   kill(signal: string): void
@@ -47,6 +53,7 @@ interface Child {
 
 interface Readable {
   setEncoding(encoding: string): void
+  destroy(): void
   on(event: 'data', listener: (text: string) => void): void
 }
 
@@ -71,6 +78,54 @@ export function hostPlatform(): string | undefined {
 /** The variables that choose Vulkan drivers and layers. */
 export function vulkanEnvironment(): readonly (readonly [string, string | undefined])[] {
   return Object.entries(node?.env ?? {}).filter(([name]) => name.startsWith('VK_'))
+}
+
+/** One variable of this process's environment; `undefined` also when it is empty. */
+export function environmentVariable(name: string): string | undefined {
+  const value = node?.env[name]
+  return value === '' ? undefined : value
+}
+
+/** Calls `work`, which must be done when it returns, with other variables. */
+export function withEnvironment<T>(variables: Readonly<Record<string, string>>, work: () => T): T {
+  if (node === undefined) return work()
+  const { env } = node
+  const before = Object.keys(variables).map((name) => [name, env[name]] as const)
+  Object.assign(env, variables)
+  try {
+    return work()
+  } finally {
+    for (const [name, value] of before) {
+      if (value === undefined) delete env[name]
+      else env[name] = value
+    }
+  }
+}
+
+export function homeDirectory(): string | undefined {
+  return builtin('os')?.homedir()
+}
+
+/** Files with this ending in a directory, or the file itself; nothing where there is nothing. */
+export function filesAt(path: string, ending: string): readonly string[] {
+  const fs = builtin('fs')
+  try {
+    if (fs === undefined || !fs.existsSync(path)) return []
+    if (!fs.statSync(path).isDirectory()) return [path]
+    const names = fs.readdirSync(path).filter((name) => name.endsWith(ending))
+    return [...names].sort().map((name) => `${path}/${name}`)
+  } catch {
+    return []
+  }
+}
+
+/** When a file was last changed; 0 when it cannot be told. */
+export function changedAt(path: string): number {
+  try {
+    return builtin('fs')?.statSync(path).mtimeMs ?? 0
+  } catch {
+    return 0
+  }
 }
 
 /** Where an installed package begins, as an import URL; `undefined` when it is not installed or this is a browser. */
@@ -162,20 +217,26 @@ async function runNode(args: readonly string[], options: ChildOptions): Promise<
     env,
     windowsHide: true,
   })
-  const kill = (): void => child.kill('SIGKILL')
-  const timer = setTimeout(kill, options.timeoutMs)
-  options.signal?.addEventListener('abort', kill, { once: true })
   let [stdout, stderr] = ['', '']
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8')
   child.stdout.on('data', (text) => void (stdout += text))
   child.stderr.on('data', (text) => void (stderr += text))
-  try {
-    return await new Promise((resolve) => {
-      child.once('error', () => resolve(undefined))
-      child.once('close', (status, signal) => resolve({ status, signal, stdout, stderr }))
-    })
-  } finally {
-    clearTimeout(timer)
-    options.signal?.removeEventListener('abort', kill)
-  }
+  return await new Promise((resolve) => {
+    const end = (result: ChildResult | undefined): void => {
+      clearTimeout(timer)
+      options.signal?.removeEventListener('abort', giveUp)
+      resolve(result)
+    }
+    // A process that hangs in a dead driver may not even die of SIGKILL: nobody waits for it any more.
+    const giveUp = (): void => {
+      child.kill('SIGKILL')
+      child.unref()
+      for (const stream of [child.stdout, child.stderr]) stream.destroy()
+      end({ status: null, signal: 'SIGKILL', stdout, stderr })
+    }
+    const timer = setTimeout(giveUp, options.timeoutMs)
+    options.signal?.addEventListener('abort', giveUp, { once: true })
+    child.once('error', () => end(undefined))
+    child.once('close', (status, signal) => end({ status, signal, stdout, stderr }))
+  })
 }

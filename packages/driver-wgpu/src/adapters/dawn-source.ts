@@ -1,58 +1,50 @@
 import { abandonable, EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
-import { hostPlatform, resolvePackage, vulkanEnvironment } from '../host.ts'
+import { resolvePackage, withEnvironment } from '../host.ts'
 import { describeAdapter } from './adapter-seen.ts'
 import type { AdapterSeen, FreshAdapter } from './adapter-seen.ts'
-import { explainFailure } from './explain.ts'
+import { chooseDrivers, knownChoice } from './driver-choice.ts'
 import { nobody, parseListing, withoutDetours } from './listing.ts'
 import type { ListedAdapter } from './listing.ts'
-import { lookInChild } from './look-in-child.ts'
 import type { AdapterSource } from './source.ts'
+import { pinGpu } from './pin.ts'
 import { listVulkanDevices } from './vulkan-devices.ts'
-import type { VulkanDevice } from './vulkan-devices.ts'
 
 interface DawnModule {
   create(flags: readonly string[]): GPU
 }
 
-/** Sets of drivers that another process has loaded unharmed, by what chooses them. */
-const trusted = new Set<string>()
+export interface DawnOptions {
+  /** For `create()`. */
+  readonly flags: readonly string[]
+  readonly cpuFallback: boolean
+  /** How long a driver may take to load. */
+  readonly timeoutMs: number
+}
+
+type Variables = Readonly<Record<string, string>>
 
 /**
  * Adapters of the optional peer `webgpu` (Dawn for Node). A Dawn instance sees the GPUs that were there when it was
  * made: one made before a re-plug answers with stale adapters, or with none for ever. So every look and every request
  * makes an instance of its own.
  */
-export function dawnSource(flags: readonly string[]): AdapterSource {
+export function dawnSource(options: DawnOptions): AdapterSource {
+  const { flags } = options
   let loading: Promise<DawnModule> | undefined
-
-  const choice = (): string => JSON.stringify([flags, vulkanEnvironment()])
-
-  const refusal = async (options: AbortOptions): Promise<string | undefined> => {
-    const outcome = await lookInChild(flags, options)
-    // Where no process can be started there is only one way to find out.
-    if (outcome === undefined || outcome.kind === 'listed') {
-      trusted.add(choice())
-      return undefined
-    }
-    trusted.delete(choice())
-    return explainFailure(outcome, hostPlatform())
-  }
 
   const load = (): Promise<DawnModule> => {
     loading ??= importDawn()
     return loading
   }
 
-  const look = async (options: AbortOptions): Promise<readonly AdapterSeen[]> => {
-    // The application's own process loads the drivers only after another has done so unharmed.
-    if (!trusted.has(choice()) && (await refusal(options)) !== undefined) return []
-    const dawn = await abandonable(load(), options.signal)
-    const listed = withoutDetours(await abandonable(listAdapters(dawn, flags), options.signal))
+  const lookWith = async (variables: Variables, { signal }: AbortOptions): Promise<readonly AdapterSeen[]> => {
+    const dawn = await abandonable(load(), signal)
+    const listed = withoutDetours(await abandonable(listAdapters(dawn, flags, variables), signal))
     const seen: AdapterSeen[] = []
     for (const one of new Map(listed.map((entry) => [`${entry.backend}:${entry.name}`, entry])).values()) {
-      const request = (): Promise<FreshAdapter | undefined> => requestListed(dawn, flags, one)
-      const fresh = await abandonable(request(), options.signal)
+      const request = (): Promise<FreshAdapter | undefined> => requestListed(dawn, flags, one, variables)
+      const fresh = await abandonable(request(), signal)
       if (fresh === undefined) continue
       const twins = listed.filter(({ backend, name }) => backend === one.backend && name === one.name).length
       const described = describeAdapter(fresh.adapter, one, request)
@@ -63,17 +55,44 @@ export function dawnSource(flags: readonly string[]): AdapterSource {
     return seen
   }
 
-  const identify = async ({ signal }: AbortOptions): Promise<readonly VulkanDevice[]> => {
-    try {
-      return await listVulkanDevices({ signal })
-    } catch (error) {
-      signal?.throwIfAborted()
-      if (EGpuError.is(error)) return []
-      throw error
-    }
-  }
+  return {
+    refusal: async (abort) => (await chooseDrivers({ ...options, ...abort })).refusal,
 
-  return { refusal, look, identify }
+    look: async (abort) => {
+      // The application's own process loads the drivers only after another has done so unharmed.
+      const { gpus, cpu } = await knownChoice({ ...options, ...abort })
+      const seen = gpus === undefined ? [] : await lookWith(gpus, abort)
+      if (cpu === undefined || seen.some(({ software }) => software)) return seen
+      return [...seen, ...(await lookWith(cpu, abort))]
+    },
+
+    identify: async (abort) => {
+      const { gpus } = await knownChoice({ ...options, ...abort })
+      try {
+        return gpus === undefined ? [] : await listVulkanDevices({ ...abort, environment: gpus })
+      } catch (error) {
+        abort.signal?.throwIfAborted()
+        if (EGpuError.is(error)) return []
+        throw error
+      }
+    },
+
+    pin: async (wanted, abort) => {
+      const { gpus } = await knownChoice({ ...options, ...abort })
+      return await pinGpu(wanted, { flags, environment: gpus ?? {}, ...abort })
+    },
+
+    findings: async (abort) => {
+      const { broken } = await knownChoice({ ...options, ...abort })
+      return broken.map(({ manifest, reason }) => ({
+        code: 'vulkan-driver-broken',
+        severity: 'warning',
+        seen: `${reason.split(';')[0]}: the driver of ${manifest}, which is left out`,
+        advice: `Update or remove that driver: other programs that use Vulkan load it too.`,
+        evidence: [{ source: manifest, value: undefined }],
+      }))
+    },
+  }
 }
 
 async function importDawn(): Promise<DawnModule> {
@@ -86,9 +105,13 @@ async function importDawn(): Promise<DawnModule> {
   return (await import(/* @vite-ignore */ /* webpackIgnore: true */ url)) as DawnModule
 }
 
-async function listAdapters(dawn: DawnModule, flags: readonly string[]): Promise<readonly ListedAdapter[]> {
+async function listAdapters(
+  dawn: DawnModule,
+  flags: readonly string[],
+  variables: Variables,
+): Promise<readonly ListedAdapter[]> {
   try {
-    await dawn.create([...flags, `adapter=${nobody}`]).requestAdapter()
+    await withEnvironment(variables, () => dawn.create([...flags, `adapter=${nobody}`]).requestAdapter())
     return []
   } catch (error) {
     return parseListing((error as Error).message)
@@ -99,10 +122,16 @@ async function requestListed(
   dawn: DawnModule,
   flags: readonly string[],
   listed: ListedAdapter,
+  variables: Variables,
 ): Promise<FreshAdapter | undefined> {
-  const gpu = dawn.create([...flags, `backend=${listed.backend}`, `adapter=${listed.name}`])
+  const wanted = [...flags, `backend=${listed.backend}`, `adapter=${listed.name}`]
   try {
-    const adapter = await gpu.requestAdapter()
+    // Dawn loads Vulkan, with the drivers that the environment names, before `requestAdapter` returns.
+    const { gpu, asking } = withEnvironment(variables, () => {
+      const fresh = dawn.create(wanted)
+      return { gpu: fresh, asking: fresh.requestAdapter() }
+    })
+    const adapter = await asking
     return adapter === null ? undefined : { adapter, keepAlive: gpu }
   } catch {
     // It was listed a moment ago and is gone: Dawn answers with the list of those that are left.

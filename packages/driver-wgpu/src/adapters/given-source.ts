@@ -1,4 +1,4 @@
-import { abandonable } from '@egpu/core'
+import { abandonable, EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AdapterSource } from './source.ts'
 import { describeAdapter } from './adapter-seen.ts'
 import type { AdapterSeen } from './adapter-seen.ts'
@@ -30,6 +30,11 @@ export function givenSource(gpu: GPU): AdapterSource {
   return {
     look: ({ signal }) => abandonable(look(), signal),
     identify: () => Promise.resolve([]),
+    findings: () => Promise.resolve([]),
+    pin: () => {
+      const reason = 'a GPU object that was handed over chooses its adapters itself'
+      return Promise.reject(new EGpuError(EGpuErrorCode.NativeUnavailable, reason, { driver: 'wgpu' }))
+    },
     refusal: async ({ signal }) => {
       const seen = await abandonable(look(), signal)
       return seen.length > 0

@@ -19,9 +19,6 @@ import(url).then(
   (error) => say({ kind: 'load-failed', message: error.message }),
 )`
 
-/** A cold driver takes about a second; one that waits for a dead GPU never answers. */
-const timeoutMs = 20_000
-
 /**
  * Looks for adapters from a process of its own. Loading Vulkan loads every driver that is installed, and one that
  * belongs to an absent GPU may crash or hang: then it is that process which does, not the application's. It also is
@@ -29,14 +26,17 @@ const timeoutMs = 20_000
  *
  * `undefined` when no process can be started here.
  */
-export async function lookInChild(flags: readonly string[], options: AbortOptions): Promise<LookOutcome | undefined> {
+export async function lookInChild(
+  { flags, timeoutMs, signal }: AbortOptions & { readonly flags: readonly string[]; readonly timeoutMs: number },
+  environment: Readonly<Record<string, string>>,
+): Promise<LookOutcome | undefined> {
   const url = resolvePackage('webgpu')
   if (url === undefined) {
     return { kind: 'load-failed', message: 'it is not installed; it is an optional peer: npm install webgpu' }
   }
   const wanted = JSON.stringify([...flags, `adapter=${nobody}`])
-  const result = await runInChild(script, [url, wanted], { timeoutMs, signal: options.signal })
-  options.signal?.throwIfAborted()
+  const result = await runInChild(script, [url, wanted], { timeoutMs, signal, environment })
+  signal?.throwIfAborted()
   if (result === undefined) return undefined
   if (result.stdout !== '') return { ...(JSON.parse(result.stdout) as LookOutcome), log: result.stderr } as LookOutcome
   if (result.signal === 'SIGKILL') return { kind: 'timed-out', afterMs: timeoutMs }

@@ -20,6 +20,13 @@ export interface Pin {
 /** What is known of the wanted GPU: a UUID or a PCI address names it; anything less must fit only one. */
 export type WantedGpu = Pick<DeviceIdentity, 'uuid' | 'pciAddress' | 'vendorId' | 'deviceId' | 'adapterName'>
 
+export interface PinOptions extends AbortOptions {
+  /** For `create()` of the package `webgpu`. */
+  readonly flags: readonly string[]
+  /** Variables that keep bad drivers out. */
+  readonly environment: Readonly<Record<string, string>>
+}
+
 interface Setting {
   readonly environment: Readonly<Record<string, string>>
   readonly launcher: readonly string[]
@@ -36,18 +43,19 @@ const witnessBytes = 128 * 2 ** 20
  * Rejects with `EGPU_DEVICE_NOT_FOUND` when Vulkan does not show the GPU, with `EGPU_TARGET_INCOMPATIBLE` when no setting
  * opens it, and `EGPU_NATIVE_UNAVAILABLE` when Vulkan cannot be asked. True until the next plug or unplug.
  */
-export async function pinGpu(wanted: WantedGpu, flags: readonly string[], { signal }: AbortOptions): Promise<Pin> {
+export async function pinGpu(wanted: WantedGpu, { flags, environment, signal }: PinOptions): Promise<Pin> {
   const webgpu = resolvePackage('webgpu')
   if (webgpu === undefined) {
     throw new EGpuError(EGpuErrorCode.NativeUnavailable, 'the package webgpu is not installed: npm install webgpu', {
       driver: 'wgpu',
     })
   }
-  const devices = await listVulkanDevices({ signal })
+  const devices = await listVulkanDevices({ environment, signal })
   const device = find(wanted, devices)
   const dawn = [...flags, 'backend=vulkan', `adapter=${device.name}`]
   const tried: string[] = []
-  for (const setting of settingsFor(device, devices)) {
+  for (const trial of settingsFor(device, devices)) {
+    const setting = { ...trial, environment: { ...environment, ...trial.environment } }
     const outcome = await testify(webgpu, dawn, witnessBytes, { ...setting, signal }).then(
       (testimony) => deviceOf(testimony, witnessBytes),
       (error: unknown) => {
@@ -59,7 +67,7 @@ export async function pinGpu(wanted: WantedGpu, flags: readonly string[], { sign
     if (!EGpuError.is(outcome) && outcome?.uuid === device.uuid) {
       return { ...setting, device, targetId: targetId(`vulkan:${device.name}`) }
     }
-    tried.push(`${describe(setting)}: ${describeOutcome(outcome)}`)
+    tried.push(`${describe(trial)}: ${describeOutcome(outcome)}`)
   }
   throw new EGpuError(
     EGpuErrorCode.TargetIncompatible,

@@ -104,6 +104,7 @@ class CopyThreads {
       thread.ref()
       const { destination, source } = share
       const [to, from] = [this.#native.addressOf(destination), this.#native.addressOf(source)]
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
       thread.postMessage([to, from, source.byteLength])
     }
   }

@@ -127,6 +127,11 @@ static VKAPI_ATTR void VKAPI_CALL get_properties2(VkPhysicalDevice physical, VkP
       pci->pciFunction = twin->function;
     } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES) {
       ((VkPhysicalDeviceIDProperties *)next)->deviceUUID[0] = twin->bus;
+    } else if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES) {
+      VkPhysicalDeviceDriverProperties *driver = (VkPhysicalDeviceDriverProperties *)next;
+      driver->driverID = 0;
+      strcpy(driver->driverName, "twin");
+      strcpy(driver->driverInfo, "twin");
     }
   }
 }

@@ -78,7 +78,13 @@ export const nodeFs: StoreFs = {
     }))
   },
   async makeDirectory(path) {
-    await mkdir(path, { recursive: true, mode: 0o700 })
+    try {
+      await mkdir(path, { recursive: true, mode: 0o700 })
+    } catch (error) {
+      // On a read-only file system the recursive one says ENOENT of a parent that is there; the plain one says EROFS.
+      if (!hasCode(error, 'ENOENT')) throw error
+      await mkdir(path, { mode: 0o700 })
+    }
   },
   rename: (from, to) => rename(from, to),
   remove: (path) => rm(path, { recursive: true, force: true }),

@@ -182,7 +182,8 @@ export class WorkloadDirectory {
       generation: Math.max(counters.generation, this.#newestGeneration()) + 1,
       token: draft.token,
       progress: draft.progress,
-      savedAtMs: Date.now(),
+      // A clock that stands before 1970 is no reason to lose a checkpoint.
+      savedAtMs: Math.max(0, Date.now()),
       parts: draft.parts.map((part) => ({ ...part, chunks: chunks.get(part.name) ?? [] })),
     }
     const final = `${path}/${fileOf(manifest.generation)}`

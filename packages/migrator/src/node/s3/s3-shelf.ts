@@ -162,7 +162,8 @@ export class S3Shelf {
       generation: 0,
       token: draft.token,
       progress: draft.progress,
-      savedAtMs: Date.now(),
+      // A clock that stands before 1970 is no reason to lose a checkpoint.
+      savedAtMs: Math.max(0, Date.now()),
       parts: draft.parts.map((part) => ({ ...part, chunks: chunks.get(part.name) ?? [] })),
     }
     await bucket.create(`${name}/manifests/${manifestName}`, new Uint8Array(encodeManifest(manifest)))

@@ -12,6 +12,11 @@ export interface MigrationConfig {
   readonly maxConcurrentMigrations?: number | undefined
   /** How long one attempt to move onto one target may take before the next target is tried. Default 30,000. */
   readonly migrationTimeoutMs?: number | undefined
+  /**
+   * How long work that can be copied ahead (`Checkpointable.stage`) may stand still for a move, as far as the link lets
+   * it. Default 100.
+   */
+  readonly downtimeMs?: number | undefined
   /** After a failure go to the CPU at once, before any other GPU. Default false: the CPU comes last. */
   readonly preferCpuFallback?: boolean | undefined
   /** Where checkpoints go. Default `memoryStore()`. The migrator closes only a store it made itself. */
@@ -38,6 +43,7 @@ export interface ResolvedConfig {
   readonly strategy: MigrationPolicy
   readonly maxConcurrentMigrations: number
   readonly migrationTimeoutMs: number
+  readonly downtimeMs: number
   readonly preferCpuFallback: boolean
   readonly checkpointIntervalMs: number | undefined
   readonly checkpointOverhead: number
@@ -53,6 +59,7 @@ export function resolveConfig(config: MigrationConfig): ResolvedConfig {
     strategy,
     maxConcurrentMigrations: wholeFrom1('maxConcurrentMigrations', config.maxConcurrentMigrations ?? 4),
     migrationTimeoutMs: positive('migrationTimeoutMs', config.migrationTimeoutMs ?? 30_000),
+    downtimeMs: positive('downtimeMs', config.downtimeMs ?? 100),
     preferCpuFallback: config.preferCpuFallback ?? false,
     checkpointIntervalMs:
       config.checkpointIntervalMs === undefined

@@ -5,6 +5,7 @@ import { memoryStore } from './checkpoint/memory-store.ts'
 import { resolveConfig } from './config.ts'
 import type { MigrationConfig } from './config.ts'
 import { cpuTarget } from './cpu-target.ts'
+import { withDeadline } from './deadline.ts'
 import { messageOf } from './failure.ts'
 import type { MigratorHost } from './host.ts'
 import { Occupancy } from './placement/occupancy.ts'
@@ -149,6 +150,7 @@ export class WorkloadMigrator implements AsyncDisposable {
         if (slower) warn({ kind: 'link-downgraded', device, reason: 'its link got slower' })
       }),
       manager.on('health-sampled', ({ device, sample }) => {
+        for (const run of this.#runs.values()) run.linkErrors(device.id, sample.correctableErrors)
         const forecast = this.#context.forecasts.read(device.id, sample, manager.clock.now())
         if (forecast === undefined) return
         if (forecast.alarm) warn({ kind: 'predicted', device, reason: reasonOf(forecast) })
@@ -165,7 +167,7 @@ export class WorkloadMigrator implements AsyncDisposable {
   #guest(): Guest {
     return {
       name: 'migrator',
-      leave: (device, { signal }) => this.#leave(device, signal),
+      leave: (device, { signal, deadlineMs }) => this.#leave(device, signal, deadlineMs),
       stay: ({ id }) => {
         this.#departing.delete(id)
         for (const run of this.#runs.values()) run.reconsider()
@@ -173,15 +175,51 @@ export class WorkloadMigrator implements AsyncDisposable {
     }
   }
 
-  async #leave(device: EGpuDevice, signal: AbortSignal | undefined): Promise<LeaveResult> {
-    this.#departing.set(device.id, device.epoch)
+  async #leave(
+    device: EGpuDevice,
+    signal: AbortSignal | undefined,
+    deadlineMs: number | undefined,
+  ): Promise<LeaveResult> {
     const concerned = [...this.#runs.values()].filter(({ where }) => where?.deviceId === device.id)
-    const results = await Promise.allSettled([...this.#runs.values()].map((run) => run.leave(device.id, signal)))
-    const reasons = results.flatMap((result) => (result.status === 'rejected' ? [messageOf(result.reason)] : []))
+    const hopeless = concerned.flatMap((run) => whyNotInTime(run, deadlineMs))
+    if (hopeless.length > 0) return { left: false, reason: hopeless.join('; ') }
+    this.#departing.set(device.id, device.epoch)
+    const staying = new Set(this.#runs.values())
+    const leaving = new AbortController()
+    const abandon = (): void => leaving.abort(signal?.reason)
+    signal?.addEventListener('abort', abandon, { once: true })
+    const leave = async (run: RunningWorkload): Promise<void> => {
+      await run.leave(device.id, leaving.signal)
+      staying.delete(run)
+    }
+    // Answered a little before the asker stops listening, so that the answer can say how far it came.
+    const ms = deadlineMs === undefined ? Infinity : deadlineMs - Math.min(500, deadlineMs / 10)
+    const { clock } = this.#context.host
+    const all = Promise.allSettled([...staying].map(leave))
+    const results = await withDeadline(() => all, { clock, ms, what: 'leaving', signal }).catch(() => undefined)
+    signal?.removeEventListener('abort', abandon)
+    const reasons =
+      results?.flatMap((result) => (result.status === 'rejected' ? [messageOf(result.reason)] : [])) ??
+      [...staying].map((run) => `${run.workload.id} has not left${progressOf(run)}`)
     if (reasons.length === 0) return { left: true, moved: concerned.map(({ workload }) => workload.id) }
+    leaving.abort(new EGpuError(EGpuErrorCode.Timeout, `${device.id} is not to be left any more`))
     this.#departing.delete(device.id)
     return { left: false, reason: reasons.join('; ') }
   }
+}
+
+/** What cannot come in time is refused before anything is stopped. */
+function whyNotInTime({ leaveMs, workload }: RunningWorkload, deadlineMs: number = Infinity): string[] {
+  if (leaveMs === undefined || leaveMs <= deadlineMs) return []
+  const seconds = (ms: number): string => (ms / 1_000).toFixed(1)
+  return [`${workload.id} needs about ${seconds(leaveMs)} s to be moved, ${seconds(deadlineMs)} s are allowed`]
+}
+
+function progressOf({ transfer }: WorkloadRun): string {
+  if (transfer === undefined) return ''
+  const { bytesDone, bytesTotal, etaMs } = transfer
+  const eta = etaMs === undefined ? '' : `, about ${(etaMs / 1_000).toFixed(1)} s more`
+  return `: ${(bytesDone / 1e6).toFixed(1)} of ${(bytesTotal / 1e6).toFixed(1)} MB are over${eta}`
 }
 
 function reasonOf({ probability, signs }: Forecast): string {

@@ -3,6 +3,8 @@ import { RunState } from '@egpu/migrator'
 import { describe, expect, it } from 'vitest'
 import { bench } from './helpers/bench.ts'
 import { mixed, Mixer } from './helpers/mixer.ts'
+import { PagedWork } from './helpers/paged-work.ts'
+import { SteadyWork } from './helpers/steady-work.ts'
 
 const reference = mixed(256, 1_000)
 
@@ -74,6 +76,37 @@ describe('safeDisconnect', () => {
     expect(result).toMatchObject({ safeToUnplug: false, reason: expect.stringContaining('within 700 ms') })
     await machine.until(run.finished)
     expect(mixer.result).toBe(reference)
+  })
+
+  it('is refused at once where the work is known to need longer than is allowed', async () => {
+    await using machine = await bench({ boxes: 2, migrationTimeoutMs: 60_000 })
+    const { clock, migrator, manager } = machine
+    const run = migrator.run(new SteadyWork({ clock, drainMs: 20_000 }), { startOn: 'sim/sim:gpu-A' })
+    await machine.until(run.checkpoint())
+    const startedAt = clock.now()
+    const result = await machine.until(manager.safeDisconnect(run.where?.deviceId ?? '', { deadlineMs: 5_000 }))
+    expect(result).toMatchObject({ safeToUnplug: false, reason: expect.stringContaining('needs about 20') })
+    expect(clock.now() - startedAt).toBeLessThan(1_000)
+    expect(run.state).toBe(RunState.Running)
+  })
+
+  it('says how far it came where the state is not over in time, and the work goes on', async () => {
+    await using machine = await bench({ boxes: 2, checkpointIntervalMs: 1e9, migrationTimeoutMs: 60_000 })
+    const { clock, migrator, manager, boxes } = machine
+    // 8 MiB over about 10 MB/s.
+    for (const box of boxes) box.degradeLink({ lanes: 1, gbpsPerLane: 0.1 })
+    const work = new PagedWork({ clock, pages: 2_048, steps: 100_000 })
+    const run = migrator.run(work, { startOn: 'sim/sim:gpu-A' })
+    await machine.until(run.started)
+    const result = await machine.until(manager.safeDisconnect(run.where?.deviceId ?? '', { deadlineMs: 600 }))
+    expect(result).toMatchObject({ safeToUnplug: false, reason: expect.stringMatching(/of 8\.4 MB are over, about/) })
+    const told = machine.events.flatMap((event) => (event.type === 'migration-step' ? (event.progress ?? []) : []))
+    expect(told.length).toBeGreaterThan(1)
+    expect(told[0]).toMatchObject({ bytesTotal: 8_388_608, etaMs: expect.any(Number) })
+    const { progress } = work
+    await clock.advance(100)
+    expect(run.where?.name).toBe('A')
+    expect(work.progress).toBeGreaterThan(progress)
   })
 
   it('that is called off lets the work return', async () => {

@@ -26,12 +26,18 @@ export async function arrive(
   const endsAt = clock.now() + context.config.migrationTimeoutMs
   const signal = AbortSignal.any([placement.signal, stop])
   const restore = (state: SavedState | undefined): Promise<void> =>
-    withDeadline((inner) => workload.restore(placement.open, state, { signal: inner }), {
-      clock,
-      ms: endsAt - clock.now(),
-      signal,
-      what: `restore of ${workload.id} on ${placement.target.name}`,
-    })
+    withDeadline(
+      (inner) => {
+        saver.restored()
+        return workload.restore(placement.open, state, { signal: inner })
+      },
+      {
+        clock,
+        ms: endsAt - clock.now(),
+        signal,
+        what: `restore of ${workload.id} on ${placement.target.name}`,
+      },
+    )
   try {
     const letGo = (): Promise<void> => release(context, work, placement)
     onStep('transferring')

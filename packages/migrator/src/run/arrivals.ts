@@ -98,14 +98,11 @@ export class Arrivals {
 
   /** Opens, restores, resumes. `undefined` when that failed; the failure is published. */
   async complete(attempt: Attempt, { progress }: Cause): Promise<Placement | undefined> {
-    const { context, work, saver, refusals, wake, stop } = this.#options
+    const { context, work, saver, wake, stop } = this.#options
     try {
       this.#arriving = await attempt.open(stop, wake)
       await arrive(context, work, saver, this.#arriving, stop, (step) => attempt.step(step))
-      refusals.clear(this.#arriving.target.id)
-      attempt.succeed(work.workload.progress, progress)
-      this.#isFirst = false
-      this.#noTarget = undefined
+      this.#succeeded(attempt, this.#arriving, progress)
       return this.#arriving
     } catch (error) {
       this.#failed(attempt, error)
@@ -115,9 +112,28 @@ export class Arrivals {
     }
   }
 
+  /** Something happened to a target that is being prepared. */
+  get wake(): () => void {
+    return this.#options.wake
+  }
+
+  /** The workload was brought onto a target by other means than a restore: it only has to be set to work. */
+  arrived(attempt: Attempt, placement: Placement, progress: number): void {
+    this.#options.work.resume()
+    this.#succeeded(attempt, placement, progress)
+  }
+
   noteLoss(target: ComputeTarget): void {
     this.#options.context.stability.lost(standingKey(target), this.#now())
     this.#options.context.directory.invalidate()
+  }
+
+  #succeeded(attempt: Attempt, { target }: Placement, progress: number): void {
+    const { refusals, work } = this.#options
+    refusals.clear(target.id)
+    attempt.succeed(work.workload.progress, progress)
+    this.#isFirst = false
+    this.#noTarget = undefined
   }
 
   async #begin(cause: Cause, targetId: string | undefined): Promise<Attempt | undefined> {

@@ -21,6 +21,7 @@ export interface Move extends MoveRequest {
 /** The moves that were asked for and have neither come true nor been refused. */
 export class Moves {
   readonly #moves = new Set<Move>()
+  #isOver = false
 
   /** The one that was asked for first. */
   get next(): Move | undefined {
@@ -32,6 +33,8 @@ export class Moves {
     const move: Move = { ...request, done: deferred<void>() }
     quiet(move.done.promise)
     this.#moves.add(move)
+    // Nothing will ever be moved again.
+    if (this.#isOver) this.end()
     return move
   }
 
@@ -67,6 +70,7 @@ export class Moves {
 
   /** The work is over: it is off every device and will not come to any. */
   end(): void {
+    this.#isOver = true
     this.settle(undefined)
     for (const move of this.#moves) this.refuse(move, new EGpuError(EGpuErrorCode.Closed, 'the run is over'))
   }

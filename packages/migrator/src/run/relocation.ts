@@ -1,18 +1,22 @@
-import type { Clock } from '@egpu/core'
+import type { Clock, TransferProgress } from '@egpu/core'
 import type { CheckpointRecord } from '../checkpoint/store.ts'
 import { messageOf } from '../failure.ts'
 import type { Arrivals } from './arrivals.ts'
 import type { Cause } from './cause.ts'
+import { graceMs } from './context.ts'
 import type { RunContext } from './context.ts'
-import { depart, takeOff } from './departure.ts'
+import { depart, settleWithin, takeOff } from './departure.ts'
 import type { Ending } from './ending.ts'
 import type { Move } from './moves.ts'
 import type { Placement } from './placement.ts'
 import type { Saver } from './saver.ts'
+import { moveStaged } from './staged-move.ts'
 import type { Work } from './work.ts'
 
 /** How a move off a target that lives ended. */
 export type Relocated =
+  /** It works on the next target already. */
+  | { readonly how: 'arrived'; readonly placement: Placement }
   /** The work is off the source; its state is in the store and nowhere else. */
   | { readonly how: 'left'; readonly record: CheckpointRecord }
   /** The source died before the work was off it. What `cause` holds by then is as good as any. */
@@ -32,6 +36,7 @@ export interface RelocationOptions {
   readonly slot: (cause: Cause, signal: AbortSignal) => Promise<() => void>
   /** The work stands still from now on, or no longer. */
   readonly onMoving: (isMoving: boolean) => void
+  readonly onProgress: (progress: TransferProgress) => void
 }
 
 /**
@@ -50,6 +55,8 @@ export async function relocate(
     cause.slot = await slot(cause, stop)
     await arrivals.openAhead(cause, stop)
     if (cause.attempt === undefined && !move.mayPark) throw arrivals.noTarget
+    const there = await staged(options, placement, cause, stop)
+    if (there !== undefined) return { how: 'arrived', placement: there }
     onMoving(true)
     const record = await takeOff(context, work, saver, placement, stop)
     cause.attempt?.step('frozen')
@@ -69,6 +76,33 @@ export async function relocate(
     onMoving(false)
     return { how: 'stayed', error }
   }
+}
+
+/** The short way, for work that can be copied while it goes on; `undefined` where it has to be the long one. */
+async function staged(
+  { context, work, saver, arrivals, onMoving, onProgress }: RelocationOptions,
+  from: Placement,
+  { attempt, progress }: Cause,
+  stop: AbortSignal,
+): Promise<Placement | undefined> {
+  if (work.workload.stage === undefined || attempt === undefined) return undefined
+  await settleWithin(context, saver.saving, context.config.migrationTimeoutMs)
+  const to = await attempt.open(stop, arrivals.wake)
+  await moveStaged({
+    context,
+    work,
+    saver,
+    from,
+    to,
+    attempt,
+    stop,
+    onMoving: () => onMoving(true),
+    onProgress,
+  })
+  await from.end(graceMs(context))
+  attempt.step('released')
+  arrivals.arrived(attempt, to, progress)
+  return to
 }
 
 /** Work that cannot be set going again is taken for lost with its target: its checkpoints are what is left. */

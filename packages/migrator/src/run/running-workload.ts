@@ -1,5 +1,5 @@
 import { abandonable, EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { AbortOptions, Checkpointable, ComputeTarget, EGpuDevice, TargetLoss } from '@egpu/core'
+import type { AbortOptions, Checkpointable, ComputeTarget, EGpuDevice, TargetLoss, TransferProgress } from '@egpu/core'
 import type { CheckpointRecord } from '../checkpoint/store.ts'
 import { standingKey } from '../placement/stability.ts'
 import type { Warning } from '../strategy.ts'
@@ -16,7 +16,7 @@ import { Ending } from './ending.ts'
 import { Homes } from './homes.ts'
 import { Moves } from './moves.ts'
 import type { Move, MoveRequest } from './moves.ts'
-import type { Placement } from './placement.ts'
+import { Placement } from './placement.ts'
 import { Placer } from './placer.ts'
 import { PoisonWatch } from './poison.ts'
 import { Refusals } from './refusals.ts'
@@ -58,6 +58,8 @@ export class RunningWorkload implements WorkloadRun {
   /** A move has made the work stand still since then. */
   #stillSince: number | undefined
   #settling: Deferred<void> | undefined
+  /** How far a move is, while one is under way. */
+  #transfer: TransferProgress | undefined
 
   /** `after`: an earlier run of the same workload that is still being cleaned up. */
   constructor(context: RunContext, workload: Checkpointable, options: RunOptions, after: Promise<void> | undefined) {
@@ -145,6 +147,16 @@ export class RunningWorkload implements WorkloadRun {
     return this.#saver.latest
   }
 
+  get transfer(): TransferProgress | undefined {
+    return this.#state === RunState.Moving || this.#moves.next !== undefined ? this.#transfer : undefined
+  }
+
+  /** How long it will probably take to get it off its device; `undefined` before anything of the kind was seen. */
+  get leaveMs(): number | undefined {
+    const { moveMs, saveMs } = this.#situation.view
+    return moveMs ?? saveMs
+  }
+
   checkpoint({ signal }: AbortOptions = {}): Promise<CheckpointRecord> {
     if (this.#ending.outcome !== undefined) return Promise.reject(this.#ending.closed())
     return abandonable(this.#schedule.request(), signal)
@@ -184,6 +196,11 @@ export class RunningWorkload implements WorkloadRun {
     if (stays.length > 0) await this.#settled()
   }
 
+  /** What the link of a device has counted so far. */
+  linkErrors(deviceId: string, total: number | undefined): void {
+    if (total !== undefined && this.where?.deviceId === deviceId) this.#saver.linkErrors(total)
+  }
+
   /** Asks the strategy what a warning means for this workload, if it is concerned at all. */
   warn(warning: Warning): void {
     const { id } = warning.device
@@ -211,10 +228,9 @@ export class RunningWorkload implements WorkloadRun {
 
   async #live(after: Promise<void> | undefined): Promise<void> {
     await after
-    let cause: Cause | undefined = this.#causeOf('requested')
-    while (cause !== undefined) {
-      const placement = await this.#place(cause)
-      cause = placement === undefined ? undefined : await this.#attend(placement)
+    let next: Cause | Placement | undefined = this.#causeOf('requested')
+    while (next !== undefined) {
+      next = next instanceof Placement ? await this.#attend(next) : await this.#place(next)
     }
     await this.#end()
     const outcome = this.#ending.outcome ?? { ok: true }
@@ -264,13 +280,13 @@ export class RunningWorkload implements WorkloadRun {
   }
 
   /** Until something has to be done about it, the workload works and is saved now and then. */
-  async #attend(placement: Placement): Promise<Cause | undefined> {
+  async #attend(placement: Placement): Promise<Cause | Placement | undefined> {
     while (this.#ending.outcome === undefined) {
       if (placement.loss !== undefined) return this.#onFailure(placement, placement.loss)
       const move = this.#moves.next
       if (move !== undefined) {
-        const cause = await this.#move(placement, move)
-        if (cause !== undefined) return cause
+        const next = await this.#move(placement, move)
+        if (next !== undefined) return next
         continue
       }
       this.#schedule.tick(placement)
@@ -327,8 +343,9 @@ export class RunningWorkload implements WorkloadRun {
   }
 
   /** A move while the source lives. */
-  async #move(placement: Placement, move: Move): Promise<Cause | undefined> {
+  async #move(placement: Placement, move: Move): Promise<Cause | Placement | undefined> {
     const cause: Cause = { ...this.#causeOf(move.reason, placement.target), move }
+    this.#transfer = undefined
     const relocated = await relocate(this.#relocation, placement, cause, move)
     switch (relocated.how) {
       case 'over':
@@ -340,16 +357,28 @@ export class RunningWorkload implements WorkloadRun {
         const { attempt, slot } = cause
         return { ...(await this.#onFailure(placement, placement.loss as TargetLoss)), attempt, slot }
       }
+      case 'arrived': {
+        this.#placement = undefined
+        this.#leftInPeace(placement, move)
+        cause.slot?.()
+        this.#arrived(relocated.placement, cause)
+        // So far its newest state is on that target alone.
+        this.#schedule.soon()
+        return relocated.placement
+      }
       case 'left':
     }
     this.#schedule.settle(relocated.record)
     this.#placement = undefined
-    if (move.reason.startsWith('device-')) {
-      this.#context.stability.left(standingKey(placement.target))
-      this.#homes.drivenFrom(placement.target)
-    }
+    this.#leftInPeace(placement, move)
     // Where it must not go is known from the device itself from now on.
     return { ...cause, progress: this.workload.progress, move: move.targetId === undefined ? undefined : move }
+  }
+
+  #leftInPeace({ target }: Placement, { reason }: Move): void {
+    if (!reason.startsWith('device-')) return
+    this.#context.stability.left(standingKey(target))
+    this.#homes.drivenFrom(target)
   }
 
   /** Lets go of the target; work that was only interrupted gets a last checkpoint first. */
@@ -394,6 +423,9 @@ export class RunningWorkload implements WorkloadRun {
       onMoving: (isMoving) => {
         this.#state = isMoving ? RunState.Moving : RunState.Running
         this.#stillSince = isMoving ? this.#now() : undefined
+      },
+      onProgress: (progress) => {
+        this.#transfer = progress
       },
     }
   }

@@ -1,6 +1,8 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { Checkpointable, Clock, FrozenState, UnstampedEvent } from '@egpu/core'
+import { Changes } from '../checkpoint/changes.ts'
 import type { CheckpointManager, StoredState } from '../checkpoint/checkpoint-manager.ts'
+import { Pace } from '../checkpoint/pace.ts'
 import type { CheckpointRecord } from '../checkpoint/store.ts'
 import { withDeadline } from '../deadline.ts'
 import { asWorkloadFailure, messageOf, saysLost } from '../failure.ts'
@@ -35,11 +37,31 @@ export class Saver {
   #latest: CheckpointRecord | undefined
   readonly #corrupt = new Set<number>()
   #cost: SaveCost | undefined
+  readonly #changes = new Changes()
+  readonly #pace: Pace
   #hungFreezes = 0
   #patience = 1
 
   constructor(options: SaverOptions) {
     this.#options = options
+    this.#pace = new Pace({ clock: options.clock })
+  }
+
+  /** What the link of its device has counted: saving slows down while errors come. */
+  linkErrors(total: number): void {
+    this.#pace.linkErrors(total)
+  }
+
+  /** The workload was restored: what it tells of changes begins anew. */
+  restored(): void {
+    this.#changes.forget()
+  }
+
+  /** Takes a consistent copy that is not to be saved. */
+  async freeze(placement: Placement, signal: AbortSignal): Promise<FrozenState> {
+    const frozen = await this.#freeze(placement, signal)
+    this.#changes.note(frozen)
+    return frozen
   }
 
   /** The checkpoint that is being taken. */
@@ -112,6 +134,7 @@ export class Saver {
   /** This one cannot be read; never offer it again. */
   distrust({ generation }: CheckpointRecord, error: unknown): void {
     if (this.#latest?.generation === generation) this.#latest = undefined
+    this.#changes.forget()
     this.#tellDamaged(generation, error)
   }
 
@@ -128,6 +151,7 @@ export class Saver {
     try {
       const frozenAt = clock.now()
       const frozen = await this.#freeze(placement, signal)
+      const mark = this.#changes.note(frozen)
       const pauseMs = clock.now() - frozenAt
       try {
         if (this.#token === undefined) await this.takeOver()
@@ -136,7 +160,10 @@ export class Saver {
           token: this.#token,
           signal,
           stallMs: timeoutMs,
+          since: this.#changes.upTo(mark),
+          pace: this.#pace,
         })
+        this.#changes.saved(mark, record.generation)
         this.#latest = record
         this.#cost = { pauseMs, totalMs: clock.now() - frozenAt }
         report({

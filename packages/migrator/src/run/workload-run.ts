@@ -1,4 +1,4 @@
-import type { AbortOptions, Checkpointable, ComputeTarget } from '@egpu/core'
+import type { AbortOptions, Checkpointable, ComputeTarget, TransferProgress } from '@egpu/core'
 import type { CheckpointRecord } from '../checkpoint/store.ts'
 
 /** What a workload is doing at the moment, as its migrator sees it. */
@@ -36,6 +36,8 @@ export interface WorkloadRun extends AsyncDisposable {
   readonly state: RunState
   /** Where it runs; `undefined` while it is between targets, parked or over. */
   readonly where: ComputeTarget | undefined
+  /** How far its state is on the way to another target, while it is moved and bytes are counted. */
+  readonly transfer: TransferProgress | undefined
   /** Newest checkpoint it could be restored from. */
   readonly latestCheckpoint: CheckpointRecord | undefined
   /**

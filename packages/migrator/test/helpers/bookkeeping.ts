@@ -23,7 +23,7 @@ export function migrationBreaches(events: readonly EGpuEvent[]): string[] {
 }
 
 /** Calls that came in an order the contract does not allow. */
-export function contractBreaches({ calls, doubleOwners }: Mixer): string[] {
+export function contractBreaches({ calls, doubleOwners }: Pick<Mixer, 'calls' | 'doubleOwners'>): string[] {
   let isPlaced = false
   let isWorking = false
   const breaches = doubleOwners === 0 ? [] : [`${doubleOwners} double owners`]

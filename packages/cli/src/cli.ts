@@ -32,6 +32,7 @@ const commands: Readonly<Record<string, readonly [about: string, load: () => Pro
     'look into checkpoints, check and copy them',
     async () => (await import('./commands/checkpoints.ts')).registerCheckpoints,
   ],
+  mesh: ['hosts joined by Thunderbolt cables', async () => (await import('./commands/mesh.ts')).registerMesh],
   dump: ['record this machine, to be mailed', async () => (await import('./commands/dump.ts')).registerDump],
   dashboard: ['a live page', async () => (await import('./commands/dashboard.ts')).registerDashboard],
   demo: ['pull a cable in the middle of work', async () => (await import('./commands/demo.ts')).registerDemo],

@@ -352,6 +352,7 @@ export class ThunderboltMesh implements AsyncDisposable {
     this.#plane.onConnection((connection) => this.#connectedTo(connection as Channel))
     this.#plane.handle('mesh.probe', (_body, { connection }) => this.#grantProbe(connection))
     this.#plane.handle('mesh.targets', (body, { connection }) => this.#takeOffer(connection.peerId, body))
+    this.#plane.handle('mesh.offered', () => this.#targets)
     this.#plane.handle('mesh.topology', () => this.#topology.report())
     await this.#readMachine()
     this.#controlPort = await this.#listen()
@@ -536,8 +537,15 @@ export class ThunderboltMesh implements AsyncDisposable {
     }
   }
 
+  /** Members tell each other what they offer; a visitor has to ask. */
   #sendOffer(channel: PeerConnection): void {
-    if (this.#options.visitor === true) return
+    if (this.#options.visitor === true) {
+      channel
+        .request('mesh.offered', undefined, { signal: AbortSignal.timeout(10_000) })
+        .then((body) => this.#takeOffer(channel.peerId, body))
+        .catch(() => {})
+      return
+    }
     channel
       .request('mesh.targets', this.#targets, { signal: AbortSignal.timeout(10_000) })
       .catch((error: unknown) =>

@@ -15,6 +15,9 @@ const mostUnread = 32 * 1024 * 1024
 /** How long a connection that was replaced waits for its last answers. */
 const retirementMs = 5_000
 
+/** How long the other side of a broken link is left to find out by itself. */
+const verdictMs = 500
+
 type EndReason = PeerConnectionEnd['reason']
 
 export interface ChannelOptions {
@@ -126,7 +129,9 @@ export class Channel implements PeerConnection {
   /** Ends it now. What was asked and not answered rejects with `EGPU_PEER_LOST`. */
   close(reason: EndReason = 'closed-here', message = 'this host closed the connection'): void {
     if (this.#end !== undefined) return
-    if (reason === 'link-down' || reason === 'silent' || reason === 'one-way') this.#stream.destroy()
+    if (reason === 'link-down') this.#stream.destroy()
+    // Closing reaches the other side where only one direction is broken; it shall have time to see what this side saw.
+    else if (reason === 'silent' || reason === 'one-way') setTimeout(() => this.#stream.destroy(), verdictMs).unref()
     else this.#stream.finish({ t: 'bye', reason, message })
     this.#finish(reason, message)
   }
@@ -149,6 +154,7 @@ export class Channel implements PeerConnection {
   }
 
   #receive(message: unknown): void {
+    if (this.#end !== undefined) return
     const shape = asShape(message)
     const id = asCount(shape?.['id'])
     const kind = shape?.['t']

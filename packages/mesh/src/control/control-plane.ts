@@ -79,8 +79,10 @@ export class ControlPlane implements PeerConnections, AsyncDisposable {
       ...(signal === undefined ? [] : [signal]),
     ])
     let socket: TLSSocket | undefined
+    let met: string | undefined
     try {
       socket = await dialSecure(this.#options.identity, host, port, Purpose.Mesh, deadline)
+      met = keyOf(socket)
       const greeting = await this.#greet(socket, deadline, true, peerId)
       return await this.#adopt(socket, greeting, true)
     } catch (error) {
@@ -99,7 +101,7 @@ export class ControlPlane implements PeerConnections, AsyncDisposable {
           cause: error,
         })
       if (error.code === EGpuErrorCode.PeerNotTrusted || error.code === EGpuErrorCode.IdentityCopied)
-        this.#options.onRefusal({ address: host, peerId: keyOf(socket), error })
+        this.#options.onRefusal({ address: host, peerId: met, error })
       throw error
     }
   }
@@ -147,6 +149,7 @@ export class ControlPlane implements PeerConnections, AsyncDisposable {
   }
 
   async #accept(socket: TLSSocket, purpose: Purpose): Promise<void> {
+    const [met, address] = [keyOf(socket), socket.remoteAddress ?? 'unknown address']
     try {
       if (purpose === Purpose.Pair) {
         await (this.#options.onPairing?.(socket) ?? socket.destroy())
@@ -155,8 +158,7 @@ export class ControlPlane implements PeerConnections, AsyncDisposable {
       const greeting = await this.#greet(socket, AbortSignal.timeout(greetingDeadlineMs), false)
       await this.#adopt(socket, greeting, false)
     } catch (error) {
-      if (EGpuError.is(error))
-        this.#options.onRefusal({ address: socket.remoteAddress ?? 'unknown address', peerId: keyOf(socket), error })
+      if (EGpuError.is(error)) this.#options.onRefusal({ address, peerId: met, error })
     }
   }
 
@@ -220,6 +222,7 @@ export class ControlPlane implements PeerConnections, AsyncDisposable {
     if (hello.visitor || this.#options.visitor) {
       if (!dialled) stream.send({ t: 'welcome' })
       this.#keep(hello.visitor ? this.#others : this.#channels, channel)
+      if (!hello.visitor) for (const listener of this.#listeners) listener(channel)
       return channel
     }
     await this.#settleRivals(channel, refuse)
@@ -319,9 +322,9 @@ export function dialSecure(
   })
 }
 
-function keyOf(socket: TLSSocket | undefined): string | undefined {
+function keyOf(socket: TLSSocket): string | undefined {
   try {
-    return socket === undefined ? undefined : peerOf(socket)
+    return peerOf(socket)
   } catch {
     return undefined
   }

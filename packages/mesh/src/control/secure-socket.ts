@@ -1,5 +1,5 @@
 import type { SecureContextOptions, TLSSocket } from 'node:tls'
-import { constants } from 'node:crypto'
+import { constants, type X509Certificate } from 'node:crypto'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import { fingerprint, type MeshIdentity } from '../identity/identity.ts'
 
@@ -24,11 +24,15 @@ export function tlsOptions(
   }
 }
 
+/** On the dialling side Node takes the certificate out of the chain when asked, so a second question finds none. */
+const certificates = new WeakMap<TLSSocket, X509Certificate>()
+
 /** Fingerprint of the other side's key. Throws `EGPU_PEER_NOT_TRUSTED` without a certificate or with one out of date. */
 export function peerOf(socket: TLSSocket, now: number = Date.now()): string {
-  const certificate = socket.getPeerX509Certificate()
+  const certificate = certificates.get(socket) ?? socket.getPeerX509Certificate()
   if (certificate === undefined)
     throw new EGpuError(EGpuErrorCode.PeerNotTrusted, 'the other side showed no certificate')
+  certificates.set(socket, certificate)
   if (now > Date.parse(certificate.validTo))
     throw new EGpuError(
       EGpuErrorCode.PeerNotTrusted,

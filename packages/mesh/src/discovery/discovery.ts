@@ -1,5 +1,6 @@
 import createMdns, { type MulticastDNS } from 'multicast-dns'
 import type { LocalAddress } from '../links/local-addresses.ts'
+import { guardedSocket } from './guarded-socket.ts'
 import { fromRecords, serviceName, toRecords, type Announcement } from './records.ts'
 
 /** When to ask after an interface came up: addresses are often not usable at once (duplicate detection takes 1 to 2 s). */
@@ -63,7 +64,13 @@ export class Discovery {
 
   #open({ interfaceName, zone }: LocalAddress): Ear {
     const timers = new Set<NodeJS.Timeout>()
-    const mdns = createMdns({ type: 'udp6', ip: `ff02::fb%${zone}`, interface: `::%${zone}`, bind: '::' })
+    const mdns = createMdns({
+      socket: guardedSocket(),
+      type: 'udp6',
+      ip: `ff02::fb%${zone}`,
+      interface: `::%${zone}`,
+      bind: '::',
+    })
     // An interface that goes away while it is used makes errors that the next look at the interfaces explains.
     mdns.on('warning', () => {})
     mdns.on('error', () => {})

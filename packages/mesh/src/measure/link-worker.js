@@ -64,7 +64,8 @@ socket.on('error', (error) => port.postMessage({ type: 'failed', message: error.
 function stateOf(session, now) {
   if (!session.hasBeenTwoWay) return now - session.openedAt > unheardAfterMs ? 'unheard' : 'waiting'
   if (now - session.heardAt > silentAfterMs) return 'silent'
-  if (now - session.arrivedAt > silentAfterMs) return 'one-way'
+  // Only who was heard just now can say that nothing arrives there.
+  if (now - session.heardAt < 4 * beatEveryMs && now - session.arrivedAt > silentAfterMs) return 'one-way'
   return 'alive'
 }
 

@@ -34,7 +34,7 @@ describe('an announcement', () => {
   it('without its text, or for another service, is left out', () => {
     const records = toRecords(announcement)
     expect(fromRecords(records.filter(({ type }) => type !== 'TXT'))).toEqual([])
-    expect(fromRecords(records.map((record) => ({ ...record, name: 'x._http._tcp.local' }) as Answer))).toEqual([])
+    expect(fromRecords(records.map((record) => ({ ...record, name: 'x._http._tcp.local' })))).toEqual([])
   })
 
   it('is one of sixteen at most in a packet', () => {

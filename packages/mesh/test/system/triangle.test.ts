@@ -43,7 +43,7 @@ describe.skipIf(noNamespaces !== undefined)('three hosts in a triangle of cables
       const { peers, totalBandwidthGbps } = await mesh.host(name).until(({ activePeerCount }) => activePeerCount === 2)
       const others = ['a', 'b', 'c'].filter((other) => other !== name)
       expect(peers.map(({ hostname }) => hostname).toSorted()).toEqual(others)
-      expect(peers.map(({ id }) => id).toSorted()).toEqual(others.map((other) => mesh.ids[other]).toSorted())
+      expect(new Set(peers.map(({ id }) => id))).toEqual(new Set(others.map((other) => mesh.ids[other])))
       for (const { links } of peers) {
         expect(links).toHaveLength(1)
         expect(links[0]).toMatchObject({ kind: 'thunderbolt' })
@@ -72,10 +72,9 @@ describe.skipIf(noNamespaces !== undefined)('three hosts in a triangle of cables
     await Promise.all(['a', 'b', 'c'].map((host) => mesh.network.ip(host, 'link', 'set', 'eth0', 'up')))
     await new Promise((resolve) => setTimeout(resolve, 500))
     const { peers } = await mesh.host('a').read()
-    expect(peers.flatMap(({ links }) => links.map(({ interfaceName }) => interfaceName)).toSorted()).toEqual([
-      'thunderbolt0',
-      'thunderbolt1',
-    ])
+    const used = peers.flatMap(({ links }) => links.map(({ interfaceName }) => interfaceName))
+    expect(new Set(used)).toEqual(new Set(['thunderbolt0', 'thunderbolt1']))
+    expect(used).toHaveLength(2)
   })
 
   it('hear of what a peer offers, and pick the one with the most memory', async () => {

@@ -1,0 +1,223 @@
+import { randomBytes } from 'node:crypto'
+import { connect as connectTcp, type Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import { EGpuError } from '@egpu/core'
+import { decode } from 'dns-packet'
+import { describe, expect, it } from 'vitest'
+import { dialSecure } from '../../src/control/control-plane.ts'
+import { encodeFrame, FrameReader, frameLimit } from '../../src/control/frame.ts'
+import { helloMessage, protocolVersions, readHello, type Hello } from '../../src/control/hello.ts'
+import { MessageStream } from '../../src/control/message-stream.ts'
+import { exportedKey, Purpose } from '../../src/control/secure-socket.ts'
+import { isPlausible } from '../../src/discovery/guarded-socket.ts'
+import { fromRecords } from '../../src/discovery/records.ts'
+import { temporaryIdentity } from '../../src/identity/identity.ts'
+import { readOffer } from '../../src/offers.ts'
+import { pair, side, until, type Side } from '../helpers/planes.ts'
+import { randomFrom } from '../helpers/random.ts'
+
+const hello: Hello = {
+  versions: protocolVersions,
+  instance: '0123456789abcdef',
+  hostTag: 'fedcba9876543210',
+  name: 'mallory',
+  visitor: false,
+  heartbeatPort: undefined,
+  end: { uuid: undefined, port: undefined, interfaceName: undefined, mtu: undefined },
+}
+const seed = Number(process.env['EGPU_TEST_SEED'] ?? 8)
+
+/** JSON with wrong types, missing fields, deep nesting, and names that are properties of every object. */
+function oddValue(random: (below: number) => number, depth = 0): unknown {
+  const leaves = [null, true, -1, 1e308, '', 'hello', '__proto__', '\u0000', 'x'.repeat(300), 2 ** 53, 0.5]
+  const kind = random(depth > 3 ? 1 : 3)
+  if (kind < 1) return leaves[Math.floor(random(leaves.length))]
+  if (kind < 2) return Array.from({ length: random(4) }, () => oddValue(random, depth + 1))
+  const keys = ['t', 'id', 'type', 'body', 'versions', 'end', 'name', 'constructor', '__proto__', 'binding', 'message']
+  return Object.fromEntries(
+    Array.from({ length: random(6) }, () => [
+      keys[Math.floor(random(keys.length))] as string,
+      oddValue(random, depth + 1),
+    ]),
+  )
+}
+
+describe('input that was made to break something', () => {
+  it('of 100,000 frames none does more than be refused', () => {
+    const random = randomFrom(seed)
+    const originals = Array.from({ length: 1_000 }, () =>
+      encodeFrame(random(4) < 1 ? helloMessage(hello, 'b') : oddValue(random), frameLimit.hello),
+    )
+    let [whole, refused] = [0, 0]
+    for (let round = 0; round < 100_000; round += 1) {
+      const reader = new FrameReader(frameLimit.hello)
+      const frame = Buffer.from(originals[round % originals.length] as Buffer)
+      for (let flips = random(4); flips >= 1; flips -= 1) frame[Math.floor(random(frame.length))] = random(256)
+      const cut = Math.floor(random(frame.length))
+      try {
+        for (const part of [frame.subarray(0, cut), frame.subarray(cut)])
+          for (const message of reader.read(part)) {
+            whole += 1
+            readHello(message, 'b')
+          }
+      } catch (error) {
+        if (!EGpuError.is(error)) throw error
+        refused += 1
+      }
+    }
+    // Both really happened.
+    expect(whole).toBeGreaterThan(10_000)
+    expect(refused).toBeGreaterThan(10_000)
+  }, 120_000)
+
+  it('of 20,000 offers and DNS packets none does either, nor takes long', () => {
+    const random = randomFrom(seed)
+    for (let round = 0; round < 20_000; round += 1) {
+      try {
+        readOffer(oddValue(random))
+      } catch (error) {
+        if (!EGpuError.is(error)) throw error
+      }
+      const packet = randomBytes(12 + Math.floor(random(80)))
+      for (const offset of [4, 6, 8, 10]) if (random(8) >= 1) packet.writeUInt16BE(random(3), offset)
+      let records
+      try {
+        if (!isPlausible(packet)) continue
+        // What multicast-dns does, which drops what does not decode.
+        records = decode(packet).answers ?? []
+      } catch {
+        continue
+      }
+      fromRecords(records)
+    }
+  })
+
+  it('as any type of message over a real connection ends that connection at most', async () => {
+    await using sides = await pair()
+    const { a, b } = sides
+    const random = randomFrom(seed)
+    for (let connections = 0; connections < 10; connections += 1) {
+      const { stream, socket } = await befriend(a, b)
+      for (let message = 0; message < 100; message += 1) stream.send(oddValue(random))
+      socket.end()
+      if (!socket.closed) await new Promise((resolve) => socket.once('close', resolve))
+    }
+    b.plane.handle('echo', (body) => body)
+    const connection = await a.plane.dial({ host: '127.0.0.1', port: b.port })
+    expect(await connection.request('echo', 'alive')).toBe('alive')
+  })
+})
+
+/** A paired peer that speaks the protocol by hand from the welcome on. */
+async function befriend(from: Side, to: Side): Promise<{ stream: MessageStream; socket: TLSSocket }> {
+  const socket = await dialSecure(from.identity, '127.0.0.1', to.port, Purpose.Mesh, AbortSignal.timeout(5_000))
+  const stream = new MessageStream(socket)
+  stream.send(
+    helloMessage({ ...hello, instance: randomBytes(8).toString('hex') }, exportedKey(socket, 'hello').toString('hex')),
+  )
+  await stream.next(AbortSignal.timeout(5_000))
+  await stream.next(AbortSignal.timeout(5_000))
+  stream.listen(
+    () => {},
+    () => {},
+  )
+  return { stream, socket }
+}
+
+describe('a DNS packet', () => {
+  it('that counts more entries than it has room for never gets to the decoder', () => {
+    const packet = Buffer.alloc(12)
+    packet.writeUInt16BE(65_535, 6)
+    expect(isPlausible(packet)).toBe(false)
+    packet.writeUInt16BE(0, 6)
+    expect(isPlausible(packet)).toBe(true)
+    expect(isPlausible(Buffer.alloc(11))).toBe(false)
+  })
+})
+
+describe('a hello', () => {
+  it('that was recorded on another connection is refused as a replay', async () => {
+    await using sides = await pair()
+    const { a, b } = sides
+    const socket = await dialSecure(a.identity, '127.0.0.1', b.port, Purpose.Mesh, AbortSignal.timeout(5_000))
+    const stream = new MessageStream(socket)
+    stream.send(helloMessage(hello, 'ab'.repeat(32)))
+    await stream.next(AbortSignal.timeout(5_000))
+    expect(await stream.next(AbortSignal.timeout(5_000))).toMatchObject({ t: 'bye', message: /replays/ as unknown })
+    await until(() => b.refusals.length === 1)
+    expect(b.plane.connections()).toEqual([])
+  })
+
+  it('of another protocol version is refused with both versions', async () => {
+    await using sides = await pair()
+    const { a, b } = sides
+    const socket = await dialSecure(a.identity, '127.0.0.1', b.port, Purpose.Mesh, AbortSignal.timeout(5_000))
+    const stream = new MessageStream(socket)
+    const binding = exportedKey(socket, 'hello').toString('hex')
+    stream.send(helloMessage({ ...hello, versions: { lowest: 2, highest: 3 } }, binding))
+    await stream.next(AbortSignal.timeout(5_000))
+    const { message } = (await stream.next(AbortSignal.timeout(5_000))) as { message: string }
+    expect(message).toMatch(/speaks mesh protocol 2 to 3, this one 1 to 1; upgrade/)
+  })
+})
+
+describe('a frame', () => {
+  const read = (bytes: Buffer): unknown[] => [...new FrameReader(100).read(bytes)]
+  const header = (length: number): Buffer => {
+    const bytes = Buffer.alloc(4)
+    bytes.writeUInt32BE(length)
+    return bytes
+  }
+
+  it.each([
+    ['longer than allowed, before its body arrives', header(101)],
+    ['of 4 GB', header(2 ** 32 - 1)],
+    ['without a body', header(0)],
+    ['that is not JSON', Buffer.concat([header(2), Buffer.from('{"')])],
+    ['that is not UTF-8', Buffer.concat([header(3), Buffer.from([0x22, 0xff, 0x22])])],
+  ])('%s is refused', (_what, bytes) => {
+    expect(() => read(bytes)).toThrow(expect.objectContaining({ code: 'EGPU_MALFORMED_DATA' }))
+  })
+
+  it('comes out whole however it was cut', () => {
+    const reader = new FrameReader(1_000)
+    const bytes = Buffer.concat([1, 'two', { three: 3 }].map((message) => encodeFrame(message, 1_000)))
+    const got = [...bytes].flatMap((byte) => [...reader.read(Buffer.from([byte]))])
+    expect(got).toEqual([1, 'two', { three: 3 }])
+    expect(reader.isWithin).toBe(false)
+  })
+})
+
+describe('those who only hold a line', () => {
+  it('are cut off, and keep nobody from getting in', async () => {
+    await using sides = await pair()
+    const { a, b } = sides
+    // One address may have 16 connections that have not said who they are; the rest are closed at once.
+    const idle = Array.from({ length: 40 }, () => {
+      const socket = connectTcp(b.port, '127.0.0.1')
+      socket.on('error', () => {})
+      return socket
+    })
+    const closed = (): Socket[] => idle.filter(({ destroyed }) => destroyed)
+    await until(() => closed().length >= 24)
+    expect(closed()).toHaveLength(24)
+    // From elsewhere (another address of this host) a peer gets in all the same.
+    const connection = await a.plane.dial({ host: '::1', port: b.port })
+    expect(connection.peerId).toBe(b.identity.nodeId)
+    await until(() => closed().length === idle.length)
+  })
+
+  it('after the handshake are cut off too', async () => {
+    await using known = await side(() => true)
+    const socket = await dialSecure(
+      temporaryIdentity(),
+      '127.0.0.1',
+      known.port,
+      Purpose.Mesh,
+      AbortSignal.timeout(5_000),
+    )
+    socket.resume()
+    await new Promise((resolve) => socket.once('close', resolve))
+    expect(known.plane.connections()).toEqual([])
+  })
+})

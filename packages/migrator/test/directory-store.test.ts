@@ -135,6 +135,26 @@ describe('a writer that was superseded', () => {
   })
 })
 
+describe('two checkpoints being written at a time', () => {
+  it('are both safe from what removes the leftovers of others', async () => {
+    const store = storeIn()
+    const token = await store.acquire('job')
+    await write(store, 'job', token, 1, { part: noise(100, 1) })
+    const begin = (progress: number) =>
+      store.begin({ workloadId: 'job', token, progress, parts: [{ name: 'part', byteLength: 1_000 }] })
+    const [second, third] = [await begin(2), await begin(3)]
+    await second.append('part', noise(1_000, 2))
+    await third.append('part', noise(1_000, 3))
+    await store.remove('job', 1)
+    await second.commit()
+    await third.commit()
+    for (const { generation, progress } of await store.list('job')) {
+      expect(await readBack(await store.open('job', generation))).toEqual({ part: noise(1_000, progress) })
+    }
+    expect(await files('.pack')).toHaveLength(2)
+  })
+})
+
 describe('a damaged checkpoint', () => {
   const first = { field: noise(600, 1), other: noise(50, 3) }
   const second = { field: noise(600, 2), other: noise(50, 4) }

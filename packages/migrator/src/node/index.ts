@@ -1,3 +1,4 @@
+export { directoryJournal } from '../journal/directory-journal.ts'
 export { directoryStore } from './directory-store.ts'
 export type { DirectoryStore, DirectoryStoreOptions } from './directory-store.ts'
 export { s3Store } from './s3/s3-store.ts'

@@ -49,7 +49,7 @@ export class WorkloadDirectory {
   readonly #manifests = new Map<number, Manifest>()
   readonly #damaged = new Map<number, EGpuError>()
   readonly #mutex = new Mutex()
-  #writing: PackSink | undefined
+  readonly #writing = new Set<PackSink>()
 
   constructor(options: WorkloadDirectoryOptions) {
     this.#options = options
@@ -91,7 +91,7 @@ export class WorkloadDirectory {
     const chunks = new ChunkWriter({ sink, chunkBytes, known, zstdLevel, buffers })
     const tally = new PartTally(draft.parts)
     const base = draft.base === undefined ? undefined : this.#manifests.get(draft.base)
-    this.#writing = sink
+    this.#writing.add(sink)
     let isOver = false
     return {
       append: async (part, bytes, { signal } = {}) => {
@@ -114,14 +114,14 @@ export class WorkloadDirectory {
           const message = `the checkpoint could not be written to ${path}: ${messageOf(error)}`
           throw new EGpuError(EGpuErrorCode.CheckpointFailed, message, { cause: error })
         } finally {
-          if (isOver && this.#writing === sink) this.#writing = undefined
+          if (isOver) this.#writing.delete(sink)
         }
       },
       discard: async () => {
         if (isOver) return
         isOver = true
         await chunks.discard()
-        if (this.#writing === sink) this.#writing = undefined
+        this.#writing.delete(sink)
       },
     }
   }
@@ -300,10 +300,10 @@ export class WorkloadDirectory {
         parts.flatMap(({ chunks }) => chunks.map(({ pack }) => pack)),
       ),
     )
-    if (this.#writing !== undefined) needed.add(this.#writing.name)
+    for (const { name } of this.#writing) needed.add(name)
     for (const name of await this.#files()) {
       const isDeadPack = this.#damaged.size === 0 && isPackName(name) && !needed.has(name)
-      if (isDeadPack || (name.endsWith('.tmp') && this.#writing === undefined)) await fs.remove(`${path}/${name}`)
+      if (isDeadPack || (name.endsWith('.tmp') && this.#writing.size === 0)) await fs.remove(`${path}/${name}`)
     }
   }
 }

@@ -23,6 +23,13 @@ export type FromChild =
 
 export type FromParent = StoreAnswer | { readonly type: 'stop' }
 
+/** The answer to `begin`. */
+export interface BegunWriter {
+  readonly handle: number
+  /** There where bytes can be taken over. */
+  readonly unitBytes: number | undefined
+}
+
 /** An error, as it goes from one process to another. */
 export interface SentError {
   readonly code: EGpuErrorCode | undefined

@@ -1,7 +1,7 @@
 import type { SavedState, StatePart } from '@egpu/core'
 import type { CheckpointRecord, CheckpointStore } from '../../checkpoint/store.ts'
 import { received } from './protocol.ts'
-import type { StoreAnswer, StoreCall } from './protocol.ts'
+import type { BegunWriter, StoreAnswer, StoreCall } from './protocol.ts'
 
 /** The child's end: a store whose memory is the parent's. */
 export class RemoteStore implements CheckpointStore {
@@ -38,8 +38,12 @@ export class RemoteStore implements CheckpointStore {
   }
 
   async begin(...[draft]: Parameters<CheckpointStore['begin']>): ReturnType<CheckpointStore['begin']> {
-    const handle = await this.#call<number>('begin', draft)
+    const { handle, unitBytes } = await this.#call<BegunWriter>('begin', draft)
     return {
+      carry:
+        unitBytes === undefined
+          ? undefined
+          : { unitBytes, take: (part, byteLength) => this.#call('carry', handle, part, byteLength) },
       append: (part, bytes) => this.#call('append', handle, part, bytes),
       commit: () => this.#call('commit', handle),
       discard: () => this.#call('discard', handle),

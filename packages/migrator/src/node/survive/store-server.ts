@@ -1,7 +1,7 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { CheckpointDraft, CheckpointStore, CheckpointWriter } from '../../checkpoint/store.ts'
 import { sendable } from './protocol.ts'
-import type { StoreAnswer, StoreCall } from './protocol.ts'
+import type { BegunWriter, StoreAnswer, StoreCall } from './protocol.ts'
 
 /** The parent's end: carries out what one child asks of the store, until that child is given up. */
 export class StoreServer {
@@ -42,9 +42,11 @@ export class StoreServer {
       case 'remove':
         return this.#store.remove(first as string, second as number)
       case 'begin':
-        return this.#keep(this.#writers, await this.#store.begin(first as CheckpointDraft))
+        return this.#begin(first as CheckpointDraft)
       case 'append':
         return this.#writer(first).append(second as string, third as Uint8Array)
+      case 'carry':
+        return this.#writer(first).carry?.take(second as string, third as number) ?? 0
       case 'commit':
         return this.#writer(first).commit()
       case 'discard':
@@ -68,6 +70,16 @@ export class StoreServer {
       default:
         throw new TypeError(`a store has no method ${method}`)
     }
+  }
+
+  async #begin(draft: CheckpointDraft): Promise<BegunWriter> {
+    const writer = await this.#store.begin(draft)
+    if (this.#isOver) {
+      // Its child was given up meanwhile, and nobody would ever drop it.
+      await writer.discard()
+      throw new EGpuError(EGpuErrorCode.StaleEpoch, 'this process was given up')
+    }
+    return { handle: this.#keep(this.#writers, writer), unitBytes: writer.carry?.unitBytes }
   }
 
   #keep<T>(into: Map<number, T>, value: T): number {

@@ -1,6 +1,7 @@
 import type { OpenTarget } from '@egpu/core'
 import type { Retention } from './checkpoint/retention.ts'
 import type { CheckpointStore } from './checkpoint/store.ts'
+import type { MigrationJournal } from './journal/journal.ts'
 import { MigrationStrategy } from './strategy.ts'
 import type { MigrationPolicy } from './strategy.ts'
 
@@ -35,6 +36,11 @@ export interface MigrationConfig {
    * again soon after. Default 5,000; `Infinity` never goes back.
    */
   readonly failBackAfterMs?: number | undefined
+  /**
+   * Where the migrator writes down what it knows of its workloads besides their checkpoints: a later process then goes on
+   * where this one was. `directoryJournal()` of `@egpu/migrator/node`, or your own. You close it. Default: none.
+   */
+  readonly journal?: MigrationJournal | undefined
   /** The processor as a target, or `false` to leave it out. Default `cpuTarget()`. */
   readonly cpu?: (() => OpenTarget) | false | undefined
 }

@@ -1,5 +1,5 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { Checkpointable, EGpuDevice, Guest, LeaveResult, TargetLoss } from '@egpu/core'
+import type { Checkpointable, Clock, EGpuDevice, Guest, LeaveResult, TargetLoss } from '@egpu/core'
 import { CheckpointManager } from './checkpoint/checkpoint-manager.ts'
 import { memoryStore } from './checkpoint/memory-store.ts'
 import { resolveConfig } from './config.ts'
@@ -8,6 +8,8 @@ import { cpuTarget } from './cpu-target.ts'
 import { withDeadline } from './deadline.ts'
 import { messageOf } from './failure.ts'
 import type { MigratorHost } from './host.ts'
+import type { JournalRecord, MigrationJournal } from './journal/journal.ts'
+import { Memories } from './journal/memories.ts'
 import { Occupancy } from './placement/occupancy.ts'
 import { RateBook } from './placement/rate-book.ts'
 import { Stability } from './placement/stability.ts'
@@ -53,6 +55,7 @@ export class WorkloadMigrator implements AsyncDisposable {
       occupancy: new Occupancy(),
       stability: new Stability(resolved.failBackAfterMs, clock.now()),
       slots: new Slots(resolved.maxConcurrentMigrations),
+      memories: config.journal && this.#memories(config.journal, clock, resolved.migrationTimeoutMs),
       rates: new RateBook(),
       forecasts: new Forecasts(),
       cpu: cpu === undefined ? undefined : { target: cpu().target, open: () => cpu() },
@@ -72,6 +75,14 @@ export class WorkloadMigrator implements AsyncDisposable {
   /** Migrations that wait for one of the `maxConcurrentMigrations` to end, next first. */
   get queue(): readonly QueuedMigration[] {
     return this.#context.slots.queue
+  }
+
+  /**
+   * What an earlier process left in the journal and nobody has run again: run a workload of the same id, and it goes on
+   * from its newest checkpoint where it was. Empty without a journal.
+   */
+  async interrupted(): Promise<readonly JournalRecord[]> {
+    return (await this.#context.memories?.interrupted()) ?? []
   }
 
   /**
@@ -162,6 +173,15 @@ export class WorkloadMigrator implements AsyncDisposable {
       manager.on('changed', changed),
       manager.on('resynced', changed),
     ]
+  }
+
+  #memories(journal: MigrationJournal, clock: Clock, timeoutMs: number): Memories {
+    const onFailure = (workloadId: string, cause: unknown): void => {
+      const message = `the journal failed: ${messageOf(cause)}; the work itself is not affected`
+      const error = new EGpuError(EGpuErrorCode.CheckpointFailed, message, { cause })
+      this.#context.report({ type: 'checkpoint-failed', workloadId, error })
+    }
+    return new Memories({ journal, clock, timeoutMs, onFailure })
   }
 
   #guest(): Guest {

@@ -33,11 +33,18 @@ export class Arrivals {
   readonly #options: ArrivalsOptions
   #arriving: Placement | undefined
   #isFirst = true
+  #startOn: string | undefined
   #isHopeless = false
   #noTarget: EGpuError | undefined
 
   constructor(options: ArrivalsOptions) {
     this.#options = options
+    this.#startOn = options.startOn
+  }
+
+  /** Where an earlier process had it, unless the user knows better. */
+  recall(targetId: string | undefined): void {
+    this.#startOn ??= targetId
   }
 
   /** The stay that is being prepared. */
@@ -68,10 +75,7 @@ export class Arrivals {
 
   /** Chooses a target and books it; publishes why when there is none now, once until there is one again. */
   async begin(cause: Cause): Promise<Attempt | undefined> {
-    const attempt = await this.#begin(
-      cause,
-      cause.move?.targetId ?? (this.#isFirst ? this.#options.startOn : undefined),
-    )
+    const attempt = await this.#begin(cause, cause.move?.targetId ?? (this.#isFirst ? this.#startOn : undefined))
     return attempt ?? this.#begin(cause, undefined)
   }
 

@@ -4,6 +4,7 @@ import type { ResolvedConfig } from '../config.ts'
 import type { MigratorHost } from '../host.ts'
 import type { RateBook } from '../placement/rate-book.ts'
 import type { Forecasts } from '../predictor/forecasts.ts'
+import type { Memories } from '../journal/memories.ts'
 import type { Occupancy } from '../placement/occupancy.ts'
 import type { Stability } from '../placement/stability.ts'
 import type { TargetDirectory } from '../placement/target-directory.ts'
@@ -18,6 +19,7 @@ export interface RunContext {
   readonly occupancy: Occupancy
   readonly stability: Stability
   readonly slots: Slots
+  readonly memories: Memories | undefined
   readonly rates: RateBook
   readonly forecasts: Forecasts
   readonly cpu: { readonly target: ComputeTarget; open(): OpenTarget } | undefined

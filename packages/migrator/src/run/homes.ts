@@ -1,5 +1,7 @@
 import { GpuDeviceState } from '@egpu/core'
 import type { ComputeTarget, MigrationInfo, WorkloadNeeds } from '@egpu/core'
+import { journalTarget } from '../journal/journal.ts'
+import type { JournalTarget } from '../journal/journal.ts'
 import { incompatibility } from '../placement/compatibility.ts'
 import { chooseTarget } from '../placement/planner.ts'
 import { standingKey } from '../placement/stability.ts'
@@ -21,7 +23,7 @@ export class Homes {
   readonly #context: RunContext
   readonly #needs: WorkloadNeeds
   readonly #refusals: Refusals
-  readonly #homes: ComputeTarget[] = []
+  readonly #homes: JournalTarget[] = []
 
   constructor(context: RunContext, needs: WorkloadNeeds, refusals: Refusals) {
     this.#context = context
@@ -33,7 +35,12 @@ export class Homes {
     return this.#homes.length > 0 && this.#context.config.failBackAfterMs < Infinity
   }
 
-  drivenFrom(target: ComputeTarget): void {
+  /** What is to be remembered. */
+  get memory(): readonly JournalTarget[] {
+    return this.#homes.map(journalTarget)
+  }
+
+  drivenFrom(target: JournalTarget): void {
     if (!this.#homes.some((home) => isSamePlace(home, target))) this.#homes.push(target)
   }
 
@@ -89,6 +96,6 @@ export class Homes {
   }
 }
 
-function isSamePlace(a: ComputeTarget, b: ComputeTarget): boolean {
+function isSamePlace(a: JournalTarget, b: JournalTarget): boolean {
   return a.id === b.id || (a.deviceId !== undefined && a.deviceId === b.deviceId && a.runtime === b.runtime)
 }

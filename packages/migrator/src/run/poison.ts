@@ -1,4 +1,5 @@
 import type { ComputeTarget, TargetLoss } from '@egpu/core'
+import type { JournalRecord } from '../journal/journal.ts'
 import { standingKey } from '../placement/stability.ts'
 
 /** So many different devices that died under the same work, without it getting anywhere, are no coincidence. */
@@ -22,6 +23,17 @@ export class PoisonWatch {
       this.#victims.clear()
     }
     if (suspicious.has(reason)) this.#victims.set(standingKey(target), target.name)
+  }
+
+  /** As remembered from an earlier process. */
+  recall(victims: JournalRecord['victims'], progress: number): void {
+    for (const [key, name] of victims) this.#victims.set(key, name)
+    this.#progress = progress
+  }
+
+  /** What is to be remembered. */
+  get memory(): Pick<JournalRecord, 'victims' | 'victimsSince'> {
+    return { victims: [...this.#victims], victimsSince: this.#progress }
   }
 
   /** Names of the devices that it killed, once they are too many. */

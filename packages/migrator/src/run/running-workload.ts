@@ -1,6 +1,9 @@
 import { abandonable, EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions, Checkpointable, ComputeTarget, EGpuDevice, TargetLoss, TransferProgress } from '@egpu/core'
 import type { CheckpointRecord } from '../checkpoint/store.ts'
+import type { Chronicle } from '../journal/chronicle.ts'
+import { journalTarget } from '../journal/journal.ts'
+import type { JournalRecord } from '../journal/journal.ts'
 import { standingKey } from '../placement/stability.ts'
 import type { Warning } from '../strategy.ts'
 import { Wakeup } from '../wakeup.ts'
@@ -54,6 +57,7 @@ export class RunningWorkload implements WorkloadRun {
   readonly #started = deferred<ComputeTarget>()
   #state: RunState = RunState.Placing
   #placement: Placement | undefined
+  #chronicle: Chronicle | undefined
   #reviewAt = Infinity
   /** A move has made the work stand still since then. */
   #stillSince: number | undefined
@@ -228,6 +232,7 @@ export class RunningWorkload implements WorkloadRun {
 
   async #live(after: Promise<void> | undefined): Promise<void> {
     await after
+    await this.#recall()
     let next: Cause | Placement | undefined = this.#causeOf('requested')
     while (next !== undefined) {
       next = next instanceof Placement ? await this.#attend(next) : await this.#place(next)
@@ -243,13 +248,31 @@ export class RunningWorkload implements WorkloadRun {
     throw outcome.error
   }
 
+  /** What an earlier process knew of this workload. */
+  async #recall(): Promise<void> {
+    const memory = await this.#context.memories?.takeUp(this.workload.id, this.#priority)
+    this.#chronicle = memory?.chronicle
+    const { before } = memory ?? {}
+    if (before === undefined) return
+    this.#arrivals.recall((before.moving?.to ?? before.where ?? before.last)?.id)
+    for (const home of before.homes) this.#homes.drivenFrom(home)
+    this.#poison.recall(before.victims, before.victimsSince)
+  }
+
+  #remember(change: Partial<JournalRecord>): void {
+    this.#chronicle?.note({ ...change, homes: this.#homes.memory, ...this.#poison.memory })
+  }
+
   /** After whoever waits for the end has heard of it: until then the checkpoints are all there is. */
   async #cleanUp(keepCheckpoints: boolean): Promise<void> {
     try {
       await this.finished
       if (!keepCheckpoints) await this.#saver.forget()
+      await this.#chronicle?.remove()
     } catch {
-      // Work that did not finish keeps its checkpoints.
+      // Work that did not finish keeps its checkpoints, and its entry.
+      this.#remember({ where: undefined, moving: undefined })
+      await this.#chronicle?.settled()
     }
   }
 
@@ -265,7 +288,7 @@ export class RunningWorkload implements WorkloadRun {
     this.#placement = placement
     this.#state = RunState.Running
     this.#schedule.begin()
-    if (reason === 'requested') this.#homes.forget()
+    if (move !== undefined && reason === 'requested') this.#homes.forget()
     this.#homes.arrivedAt(target)
     this.#reviewAt = this.#homes.isAway ? -Infinity : this.#situation.reviewAt()
     if (this.#stillSince !== undefined) this.#situation.moved(this.#now() - this.#stillSince)
@@ -274,6 +297,7 @@ export class RunningWorkload implements WorkloadRun {
       const message = `${this.workload.id} could not go to ${move.targetId}; it is on ${target.name} now`
       this.#moves.refuse(move, new EGpuError(EGpuErrorCode.MigrationFailed, message))
     }
+    this.#remember({ where: journalTarget(target), last: journalTarget(target), moving: undefined })
     this.#moves.settle(target)
     this.#settle()
     this.#started.resolve(target)
@@ -328,6 +352,7 @@ export class RunningWorkload implements WorkloadRun {
     this.#arrivals.noteLoss(target)
     this.#homes.drivenFrom(target)
     this.#poison.lost(target, loss, this.#saver.latest?.progress)
+    this.#remember({ where: undefined })
     this.#placement = undefined
     await Promise.all([
       settleWithin(this.#context, this.#saver.saving, graceMs(this.#context)),
@@ -346,7 +371,13 @@ export class RunningWorkload implements WorkloadRun {
   async #move(placement: Placement, move: Move): Promise<Cause | Placement | undefined> {
     const cause: Cause = { ...this.#causeOf(move.reason, placement.target), move }
     this.#transfer = undefined
-    const relocated = await relocate(this.#relocation, placement, cause, move)
+    const options = this.#relocation
+    const onMoving = (isMoving: boolean): void => {
+      options.onMoving(isMoving)
+      const to = cause.attempt?.target
+      this.#remember({ moving: isMoving ? { reason: move.reason, to: to && journalTarget(to) } : undefined })
+    }
+    const relocated = await relocate({ ...options, onMoving }, placement, cause, move)
     switch (relocated.how) {
       case 'over':
         return undefined

@@ -137,7 +137,7 @@ describe.runIf(onLinux)('the kernel source', () => {
     expect(said).toEqual({ code: 7, stdout: 'first\n', stderr: '' })
   })
 
-  it.runIf(isRoot)('works in a worker thread, which may be terminated at any time', async () => {
+  it.runIf(isRoot)('works in a worker thread, which may be terminated at any time', { timeout: 60_000 }, async () => {
     const said = await run(`
       const { Worker } = await import('node:worker_threads')
       for (let round = 0; round < 2; round++) {
@@ -280,7 +280,7 @@ function start(
     import { spawn } from 'node:child_process'
     const poke = () => spawn('sh', ['-c', 'echo change > ${trigger}'], { stdio: 'ignore', detached: true }).unref()`
   const args = ['--conditions=@egpu/source', '--import=tsx', '--input-type=module', '-e', `${prelude}\n${program}`]
-  return execFile(process.execPath, args, { timeout: 10_000, cwd: new URL('../../', import.meta.url) }, ended)
+  return execFile(process.execPath, args, { timeout: 50_000, cwd: new URL('../../', import.meta.url) }, ended)
 }
 
 async function run(

@@ -30,6 +30,8 @@ export async function measure(): Promise<Figure[]> {
           losses += outcome.losses
           exact += Buffer.compare(outcome.result, reference) === 0 ? 1 : 0
           troubled += outcome.troubles.length
+          // It takes a quarter of an hour: whoever waits sees that it goes on.
+          if (runs % 100 === 0) console.error(`${losses} losses, ${exact} of ${runs} runs exact, ${troubled} troubles`)
         }
       }
     }

@@ -3,6 +3,8 @@ import type { EGpuError, TargetLoss } from '@egpu/core'
 /** What a protected device has to tell. The application above it needs none of it to go on. */
 export type ProtectionEvent =
   | { readonly type: 'lost'; readonly epoch: number; readonly reason: TargetLoss['reason']; readonly message: string }
+  /** `move()` leaves a device that works; `recovered` follows. */
+  | { readonly type: 'moving'; readonly epoch: number; readonly adapter: string }
   /** An adapter was passed over: it lacks a limit or a feature, or memory. */
   | { readonly type: 'refused'; readonly adapter: string; readonly error: EGpuError }
   /** No adapter could take over; the next look is after `retryMs`, or at `retry()`. */
@@ -18,8 +20,11 @@ export type ProtectionEvent =
     }
   /** The replay gave other bytes than the application had been given: its shaders are not deterministic. */
   | { readonly type: 'diverged'; readonly label: string; readonly offset: number; readonly size: number }
-  /** A texture of a format unknown to this version, whose content was needed after a loss: it is zeros now. */
-  | { readonly type: 'incomplete'; readonly label: string; readonly format: GPUTextureFormat }
+  /**
+   * Something could not be done again after a loss: work with a texture of a format that this version does not know,
+   * whose content is zeros now, or with an `external` (video) texture, which was left out.
+   */
+  | { readonly type: 'incomplete'; readonly label: string; readonly format: GPUTextureFormat | 'external' }
   | { readonly type: 'checkpointed'; readonly bytes: number; readonly pauseMs: number; readonly drainMs: number }
   /** The device refused to save, for lack of memory perhaps: the log goes on growing, and it is tried again later. */
   | { readonly type: 'checkpoint-failed'; readonly message: string }

@@ -25,6 +25,12 @@ export interface Protection {
   checkpoint(): Promise<boolean>
   /** While it waits for an adapter: look again now. For whoever hears that a GPU was plugged in. */
   retry(): void
+  /**
+   * Goes to the best adapter there is now, as after a loss, but with everything saved first: back to a GPU that has
+   * returned, for example. Resolves when work goes on, on `adapter`. Rejects with what ended the device, if that came
+   * first.
+   */
+  move(): Promise<void>
 }
 
 const protections = new WeakMap<GPUDevice, Protection>()
@@ -69,6 +75,7 @@ export async function protectDevice(options: ProtectOptions = {}): Promise<GPUDe
     stats: core.stats,
     checkpoint: () => core.checkpointer.run(),
     retry: () => recovery.retry(),
+    move: () => recovery.move(),
   })
   return device
 }

@@ -23,6 +23,8 @@ export class Recovery {
   readonly #finder: SuccessorFinder
   readonly #options: ProtectOptions
   #core: Core | undefined
+  /** Devices that were left, not lost. */
+  readonly #left: WeakSet<Incarnation> = new WeakSet()
   #isRunning = false
   #wakeUp: (() => void) | undefined
 
@@ -51,9 +53,27 @@ export class Recovery {
     this.#wakeUp?.()
   }
 
+  /** Leaves a device that works for the best adapter there is now: what is not yet saved is saved first. */
+  async move(): Promise<void> {
+    const core = this.#core
+    if (core === undefined) return
+    await core.ready()
+    await core.checkpointer.run()
+    this.#finder.forget()
+    // A loss in between has begun to look already.
+    if (core.isLive) {
+      this.#left.add(core.incarnation)
+      core.suspend()
+      core.emit({ type: 'moving', epoch: core.epoch, adapter: core.incarnation.adapterName })
+      this.#start(core)
+    }
+    await core.ready()
+  }
+
   #watch(core: Core, incarnation: Incarnation): void {
     void incarnation.device.lost.then((info) => {
       core.lastLoss = info
+      if (this.#left.has(incarnation) && !core.isDestroyWanted) return
       if (core.incarnation !== incarnation || core.isOver) return
       if (core.isDestroyWanted) {
         incarnation.stop()
@@ -70,6 +90,10 @@ export class Recovery {
     core.suspend()
     core.stats.losses += 1
     core.emit({ type: 'lost', epoch: core.epoch, reason, message })
+    this.#start(core)
+  }
+
+  #start(core: Core): void {
     if (this.#isRunning) return
     this.#isRunning = true
     void this.#recover(core)

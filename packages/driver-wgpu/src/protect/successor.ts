@@ -23,6 +23,11 @@ export class SuccessorFinder {
     this.#describe = typeof descriptor === 'function' ? descriptor : () => descriptor ?? {}
   }
 
+  /** The next look is for the best adapter there is, whichever was the last. */
+  forget(): void {
+    this.#last = undefined
+  }
+
   /** `undefined` when there is none; `onRefusal` hears why each adapter was passed over. */
   async find(onRefusal: (adapter: string, error: EGpuError) => void): Promise<Successor | undefined> {
     await retireLostDevices()

@@ -46,6 +46,8 @@ export function prepareLossRig(options: LossRigOptions = {}): LossRig {
       VK_ICD_FILENAMES: join(directory, 'swiftshader-icd.json'),
       VK_LAYER_PATH: directory,
       VK_INSTANCE_LAYERS: layerName,
+      // Mesa's layer, present wherever its drivers are, has no say here.
+      NODEVICE_SELECT: '1',
       EGPU_LOSS_CONTROL: control.path,
       ...(options.disguise === undefined ? {} : { EGPU_LOSS_DISGUISE: options.disguise }),
     },

@@ -255,6 +255,65 @@ describe('through a loss', () => {
   })
 })
 
+describe('moving', () => {
+  test('goes back to a better GPU that has returned, with everything saved first', async () => {
+    let isThere = false
+    const gpu = {
+      requestAdapter: async ({ powerPreference, forceFallbackAdapter }: GPURequestAdapterOptions) => {
+        if (forceFallbackAdapter === true) return null
+        const isExternal = powerPreference === 'high-performance'
+        if (isExternal && !isThere) return null
+        const adapter = await create([]).requestAdapter()
+        return adapter === null ? null : named(adapter, isExternal ? 'External GPU' : 'Internal GPU')
+      },
+    } as unknown as GPU
+    const device = await open({ gpu })
+    const steps = startSteps(device)
+    for (let step = 0; step < 5; step += 1) steps.step()
+    expect(protectionOf(device).adapter).toBe('Internal GPU')
+    isThere = true
+    const moving = protectionOf(device).move()
+    for (let step = 0; step < 2; step += 1) steps.step()
+    await moving
+    expect(protectionOf(device)).toMatchObject({ adapter: 'External GPU', epoch: 2, stats: { losses: 0 } })
+    steps.step()
+    expect(await readBack(device, steps.state)).toEqual(expectedState(8))
+    expect(types()).toEqual(['checkpointed', 'moving', 'recovered'])
+    // And what is lost from here on is found again here.
+    control.loseAt('submit', 1)
+    expect(await readBack(device, steps.state)).toEqual(expectedState(8))
+    expect(protectionOf(device)).toMatchObject({ adapter: 'External GPU', epoch: 3, stats: { losses: 1 } })
+  })
+
+  test('a loss while it is about to move is survived as any other', async () => {
+    const device = await open()
+    const steps = startSteps(device)
+    for (let step = 0; step < 5; step += 1) steps.step()
+    control.loseAt('submit', 2)
+    await protectionOf(device).move()
+    expect(await readBack(device, steps.state)).toEqual(expectedState(5))
+  })
+
+  test('a device that was destroyed does not move', async () => {
+    const device = await open()
+    device.destroy()
+    await staying(device.lost)
+    await expect(protectionOf(device).move()).rejects.toMatchObject({ code: 'EGPU_CLOSED' })
+  })
+})
+
+/** The adapter under another name. */
+function named(adapter: GPUAdapter, description: string): GPUAdapter {
+  return new Proxy(adapter, {
+    get: (target, name) => {
+      if (name === 'info')
+        return { vendor: 'test', architecture: '', device: '', description, isFallbackAdapter: false }
+      const value: unknown = Reflect.get(target, name, target)
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value
+    },
+  })
+}
+
 describe('when it cannot go on as if nothing had happened', () => {
   test('an adapter with smaller limits is refused before anything is made on it, and the next one is asked', async () => {
     let isSmall = false

@@ -123,6 +123,36 @@ const misuses: Readonly<Record<string, Misuse>> = {
     device.createBindGroup({ layout, entries: [] })
   },
   'an object that is not one': (device) => device.createBindGroup({ layout: {} as GPUBindGroupLayout, entries: [] }),
+  'a depth texture bound without TEXTURE_BINDING': (device) => {
+    const depth = device.createTexture({ size: [8, 8], format: 'depth24plus', usage: TextureUsage.RENDER_ATTACHMENT })
+    const layout = device.createBindGroupLayout({
+      entries: [{ binding: 0, visibility: 4, texture: { sampleType: 'depth' } }],
+    })
+    device.createBindGroup({ layout, entries: [{ binding: 0, resource: depth.createView() }] })
+  },
+  'a depth texture drawn on without RENDER_ATTACHMENT': (device) =>
+    encode(device, (encoder) => {
+      const depth = device.createTexture({ size: [8, 8], format: 'depth32float', usage: TextureUsage.TEXTURE_BINDING })
+      const view = depth.createView()
+      const depthStencilAttachment = { view, depthLoadOp: 'load', depthStoreOp: 'store' } as const
+      encoder.beginRenderPass({ colorAttachments: [], depthStencilAttachment }).end()
+    }),
+  'a multisampled texture without RENDER_ATTACHMENT': (device) =>
+    device.createTexture({ size: [8, 8], format: 'rgba8unorm', sampleCount: 4, usage: TextureUsage.TEXTURE_BINDING }),
+  'a copy of depth that has no defined bits': (device) =>
+    encode(device, (encoder) => {
+      const usage = TextureUsage.RENDER_ATTACHMENT | TextureUsage.COPY_SRC
+      const depth = device.createTexture({ size: [8, 8], format: 'depth24plus', usage })
+      encoder.copyTextureToBuffer(
+        { texture: depth },
+        { buffer: buffer(device, Usage.COPY_DST), bytesPerRow: 256 },
+        [8, 8],
+      )
+    }),
+  'a view with a usage that its texture lacks': (device) =>
+    device
+      .createTexture({ size: [8, 8], format: 'depth24plus', usage: TextureUsage.RENDER_ATTACHMENT })
+      .createView({ usage: TextureUsage.TEXTURE_BINDING }),
   'a texture of no size': (device) => device.createTexture({ size: [0], format: 'rgba8unorm', usage: 4 }),
   'a texture format nobody knows': (device) =>
     device.createTexture({ size: [1], format: 'rgb1' as GPUTextureFormat, usage: 4 }),

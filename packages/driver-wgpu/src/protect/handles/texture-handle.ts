@@ -45,7 +45,10 @@ export class TextureHandle extends LabelledHandle<TextureNode> {
   createView(...args: readonly unknown[]): TextureViewHandle {
     const owner = Handle.node(this)
     const captured = withUsage(owner, args.map(capture))
-    const real = (owner.real as unknown as Methods)['createView']?.(...captured.map(materialize))
+    const { usage = 0 } = (captured[0] ?? {}) as GPUTextureViewDescriptor
+    // More than was declared is refused, as if no more were there.
+    const asked = (usage & ~owner.usage) === 0 ? owner.real : owner.twin()
+    const real = (asked as unknown as Methods)['createView']?.(...captured.map(materialize))
     return wrap(
       TextureViewHandle,
       new RecipeNode(owner.core, { owner, method: 'createView', args: captured }, real as object),

@@ -31,8 +31,13 @@ export class SubmitEntry implements LogEntry {
     this.bytes = commands.reduce((sum, { recording }) => sum + bytesPerStep * (1 + recording.length), 0)
   }
 
-  replay({ device }: Core): void {
-    device.queue.submit(this.commands.map((command) => command.build(device)))
+  replay(core: Core): void {
+    const { device } = core
+    const repeatable = this.commands.filter(({ recording }) => !recording.hasExternal)
+    device.queue.submit(repeatable.map((command) => command.build(device)))
+    for (const { label, recording } of this.commands) {
+      if (recording.hasExternal) core.emit({ type: 'incomplete', label, format: 'external' })
+    }
     for (const { recording } of this.commands) recording.markAllWritten()
   }
 }

@@ -31,6 +31,8 @@ export class BindGroupNode extends RecipeNode<GPUBindGroup> {
   /** Buffers it uses, for the rule that none may be mapped when it is submitted. */
   readonly buffers: readonly BufferNode[]
   readonly textures: readonly TextureNode[]
+  /** Binds a video frame, which is gone when the work has to be done again. */
+  readonly hasExternal: boolean
 
   constructor(core: Core, recipe: Recipe, real: GPUBindGroup) {
     super(core, recipe, real)
@@ -58,7 +60,12 @@ export class BindGroupNode extends RecipeNode<GPUBindGroup> {
     this.writes = writes
     this.buffers = buffers
     this.textures = textures
+    this.hasExternal = entries.some(({ resource }) => isExternal(resource))
   }
+}
+
+function isExternal(resource: unknown): boolean {
+  return Object.prototype.toString.call(resource) === '[object GPUExternalTexture]'
 }
 
 /** Entries of a layout that was made by `createBindGroupLayout`; the layout of an `auto` pipeline does not tell. */

@@ -23,6 +23,12 @@ export class Recording {
   readonly #writes: Map<BufferNode, number[]> = new Map()
   readonly #groups: Set<BindGroupNode> = new Set()
   #passes = 0
+  #hasExternal = false
+
+  /** Uses a video frame: it can be done only once. */
+  get hasExternal(): boolean {
+    return this.#hasExternal
+  }
 
   get length(): number {
     return this.#steps.length / 3
@@ -50,6 +56,7 @@ export class Recording {
   markGroup(group: BindGroupNode): void {
     if (this.#groups.has(group)) return
     this.#groups.add(group)
+    if (group.hasExternal) this.#hasExternal = true
     for (const write of group.writes) {
       if ('buffer' in write) this.markBuffer(write.buffer, write.start, write.end)
       else this.writtenTextures.add(write.texture)
@@ -75,6 +82,7 @@ export class Recording {
       }
     }
     for (const buffer of other.buffers) this.buffers.add(buffer)
+    if (other.#hasExternal) this.#hasExternal = true
     for (const texture of other.writtenTextures) this.writtenTextures.add(texture)
     for (const texture of other.#readTextures) this.markTextureRead(texture)
   }

@@ -45,6 +45,12 @@ export interface WgpuDriver extends EGpuDriver {
 
 export interface WgpuRuntime extends RuntimeCapability {
   open(id: string, options?: AbortOptions): Promise<OpenTarget<GPUDevice>>
+  /**
+   * Opens a target ahead of time: the next `open` of it hands that device out at once, if it still lives. For the GPU
+   * that is to take over when another one goes. It takes memory there, and is closed with the driver. Asking twice is
+   * fine. Rejects like `open`.
+   */
+  standBy(id: string, options?: AbortOptions): Promise<void>
 }
 
 /**
@@ -64,6 +70,8 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
   const watches = new Set<EventQueue<DriverEvent>>()
   const open = new Set<OpenTarget<GPUDevice>>()
   const epochs = new Map<string, number>()
+  /** Devices that are open ahead of time, by target. */
+  const waiting = new Map<string, OpenTarget<GPUDevice>>()
 
   const look = async (abort: AbortOptions): Promise<readonly AdapterSeen[]> => {
     closing.signal.throwIfAborted()
@@ -84,42 +92,60 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
     return { devices, enclosures: [], findings: await source().findings(orClosing(abort)) }
   }
 
+  const openNow = async (id: string, abort: AbortOptions): Promise<OpenTarget<GPUDevice>> => {
+    const find = (adapters: readonly AdapterSeen[]): AdapterSeen | undefined =>
+      adapters.find(({ key }) => targetId(key) === id)
+    closing.signal.throwIfAborted()
+    const seen = find(lastLook) ?? find(await look(abort))
+    const target = seen === undefined ? undefined : targetOf(seen)
+    if (seen === undefined || target === undefined) {
+      const known = lastLook.map(({ key }) => targetId(key)).join(', ')
+      throw new EGpuError(EGpuErrorCode.DeviceNotFound, `no target ${id}; there are: ${known || 'none'}`, {
+        driver: 'wgpu',
+        deviceId: id,
+      })
+    }
+    const epoch = epochs.get(id) ?? 1
+    const opened = await openTarget(seen, target, {
+      epoch,
+      signal: orClosing(abort).signal,
+      heartbeat: options.heartbeat ?? {},
+      describeDevice: options.describeDevice ?? everything,
+    }).catch((error: unknown) => {
+      lastLook = []
+      throw error
+    })
+    open.add(opened)
+    void opened.lost.then(({ reason }) => {
+      open.delete(opened)
+      if (waiting.get(id) === opened) waiting.delete(id)
+      if (reason === 'destroyed') return
+      lastLook = []
+      epochs.set(id, Math.max(epochs.get(id) ?? 1, epoch + 1))
+    })
+    return opened
+  }
+
   const runtime: WgpuRuntime = {
     async targets(abort = {}) {
       return (await look(abort)).map(targetOf).filter((target): target is ComputeTarget => target !== undefined)
     },
 
     async open(id, abort = {}) {
-      const find = (adapters: readonly AdapterSeen[]): AdapterSeen | undefined =>
-        adapters.find(({ key }) => targetId(key) === id)
       closing.signal.throwIfAborted()
-      const seen = find(lastLook) ?? find(await look(abort))
-      const target = seen === undefined ? undefined : targetOf(seen)
-      if (seen === undefined || target === undefined) {
-        const known = lastLook.map(({ key }) => targetId(key)).join(', ')
-        throw new EGpuError(EGpuErrorCode.DeviceNotFound, `no target ${id}; there are: ${known || 'none'}`, {
-          driver: 'wgpu',
-          deviceId: id,
-        })
-      }
-      const epoch = epochs.get(id) ?? 1
-      const opened = await openTarget(seen, target, {
-        epoch,
-        signal: orClosing(abort).signal,
-        heartbeat: options.heartbeat ?? {},
-        describeDevice: options.describeDevice ?? everything,
-      }).catch((error: unknown) => {
-        lastLook = []
-        throw error
-      })
-      open.add(opened)
-      void opened.lost.then(({ reason }) => {
-        open.delete(opened)
-        if (reason === 'destroyed') return
-        lastLook = []
-        epochs.set(id, Math.max(epochs.get(id) ?? 1, epoch + 1))
-      })
-      return opened
+      abort.signal?.throwIfAborted()
+      const ready = waiting.get(id)
+      if (ready === undefined) return await openNow(id, abort)
+      waiting.delete(id)
+      // It may have been asked for while there was another device there, which was lost since.
+      return { ...ready, epoch: epochs.get(id) ?? ready.epoch }
+    },
+
+    async standBy(id, abort = {}) {
+      if (waiting.has(id)) return
+      const ready = await openNow(id, abort)
+      if (waiting.has(id)) await ready.close()
+      else waiting.set(id, ready)
     },
   }
 

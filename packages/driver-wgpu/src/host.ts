@@ -143,6 +143,7 @@ export function resolvePackage(name: string): string | undefined {
 /** What src/native/library.js gives. */
 export interface NativeLibrary {
   addressOf(view: ArrayBufferView): bigint
+  listPhysicalDevices(): unknown
 }
 
 /** The native part of this package; `undefined` in a browser, or where its optional dependency koffi has no binary. */

@@ -1,6 +1,6 @@
 import { abandonable, EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
-import { resolvePackage, withEnvironment } from '../host.ts'
+import { loadNative, resolvePackage, withEnvironment } from '../host.ts'
 import { describeAdapter } from './adapter-seen.ts'
 import type { AdapterSeen, FreshAdapter } from './adapter-seen.ts'
 import { chooseDrivers, knownChoice } from './driver-choice.ts'
@@ -8,7 +8,7 @@ import { nobody, parseListing, withoutDetours } from './listing.ts'
 import type { ListedAdapter } from './listing.ts'
 import type { AdapterSource } from './source.ts'
 import { pinGpu } from './pin.ts'
-import { listVulkanDevices } from './vulkan-devices.ts'
+import type { VulkanDevice } from './vulkan-devices.ts'
 
 interface DawnModule {
   create(flags: readonly string[]): GPU
@@ -68,12 +68,13 @@ export function dawnSource(options: DawnOptions): AdapterSource {
 
     identify: async (abort) => {
       const { gpus } = await knownChoice({ ...options, ...abort })
+      const native = await loadNative()
+      if (gpus === undefined || native === undefined) return []
       try {
-        return gpus === undefined ? [] : await listVulkanDevices({ ...abort, environment: gpus })
-      } catch (error) {
-        abort.signal?.throwIfAborted()
-        if (EGpuError.is(error)) return []
-        throw error
+        // On the spot, as Dawn does it itself: another process has made the same calls unharmed.
+        return withEnvironment(gpus, () => native.listPhysicalDevices()) as readonly VulkanDevice[]
+      } catch {
+        return []
       }
     },
 

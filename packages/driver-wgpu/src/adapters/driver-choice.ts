@@ -41,7 +41,9 @@ export async function knownChoice(options: ChoiceOptions): Promise<DriverChoice>
 export async function chooseDrivers(options: ChoiceOptions): Promise<DriverChoice> {
   const key = keyOf(options)
   const choice = await choose(options)
-  choices.set(key, choice)
+  // A GPU that is not there now may be back at the next look.
+  if (choice.gpus === undefined) choices.delete(key)
+  else choices.set(key, choice)
   return choice
 }
 

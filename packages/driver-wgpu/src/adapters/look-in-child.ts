@@ -5,10 +5,12 @@ import type { LookOutcome } from './explain.ts'
 
 /** Prints Dawn's answer as one JSON line, whatever it is. */
 const script = `
-const [url, flags] = process.argv.slice(1)
+const [url, flags, native] = process.argv.slice(1)
 const say = (result) => process.stdout.write(JSON.stringify(result))
 import(url).then(
   async ({ create }) => {
+    // The same calls that the application's process will make, when koffi is there.
+    if (native) await import(native).then(({ listPhysicalDevices }) => listPhysicalDevices()).catch(() => {})
     try {
       await create(JSON.parse(flags)).requestAdapter()
       say({ kind: 'nothing' })
@@ -35,7 +37,7 @@ export async function lookInChild(
     return { kind: 'load-failed', message: 'it is not installed; it is an optional peer: npm install webgpu' }
   }
   const wanted = JSON.stringify([...flags, `adapter=${nobody}`])
-  const result = await runInChild(script, [url, wanted], { timeoutMs, signal, environment })
+  const result = await runInChild(script, [url, wanted, resolvePackage('#native/library.js') ?? ''], { timeoutMs, signal, environment })
   signal?.throwIfAborted()
   if (result === undefined) return undefined
   if (result.stdout !== '') return { ...(JSON.parse(result.stdout) as LookOutcome), log: result.stderr } as LookOutcome

@@ -1,8 +1,19 @@
 // What test/device/cuda.sh runs. Each part is tried and noted by itself, so that one that fails hides no other.
 import { spawn } from 'node:child_process'
-import { readFileSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { openSync, readFileSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { cudaDriver, cudaGuest, detectCudaRuntime, listCudaProcesses, recoverCudaProcesses } from '@egpu/driver-cuda'
+import { driverCompliance } from '@egpu/core/testing'
+import {
+  cudaDriver,
+  cudaGuest,
+  detectCudaRuntime,
+  listCudaProcesses,
+  recoverCudaProcesses,
+  runMovable,
+} from '@egpu/driver-cuda'
+import { linuxDriver } from '@egpu/driver-linux'
 import { Cuda } from './node_modules/@egpu/driver-cuda/src/native/cuda.js'
 
 const home = fileURLToPath(new URL('.', import.meta.url))
@@ -12,7 +23,7 @@ const save = () => writeFileSync(`${process.env.OUT}/cuda.json`, `${JSON.stringi
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 const startedAt = performance.now()
 /** Later parts are skipped rather than cut off. */
-const mostMs = 450_000
+const mostMs = 300_000
 const SAMPLES = Number(process.env.EGPU_SAMPLES ?? 20)
 
 async function part(name, work) {
@@ -28,9 +39,24 @@ async function part(name, work) {
 }
 
 const victims = []
+/** PyTorch takes seconds to start, so some are started ahead of time. */
+const ahead = new Map()
+function prepare(...args) {
+  ahead.set(
+    args.join(),
+    launch(args, {}).catch((error) => error),
+  )
+}
 async function start(...args) {
+  const prepared = await ahead.get(args.join())
+  ahead.delete(args.join())
+  if (prepared instanceof Error) throw prepared
+  return prepared ?? (await launch(args, {}))
+}
+async function launch(args, environment) {
   const child = spawn('python3', [`${home}/victim.py`, ...args.map(String)], {
     detached: true,
+    env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const lines = []
@@ -52,8 +78,17 @@ async function start(...args) {
 
 const computed = (lines) => lines.filter((line) => /^(step|ballast) /.test(line))
 
-/** Ends it and compares what it printed with an undisturbed run of as many steps. */
-async function compare(victim, gib) {
+/** Comparisons go on beside the next parts. */
+const comparisons = []
+
+/** Ends it and compares what it printed with an undisturbed run of as many steps; the answer is there at the end. */
+function compare(victim, gib) {
+  const comparison = {}
+  comparisons.push(compared(victim, gib).then((answer) => Object.assign(comparison, answer)))
+  return comparison
+}
+
+async function compared(victim, gib) {
   victim.child.kill('SIGTERM')
   await Promise.race([victim.closed, sleep(60_000)])
   const output = computed(victim.lines)
@@ -64,9 +99,33 @@ async function compare(victim, gib) {
   })
   let text = ''
   reference.stdout.setEncoding('utf8').on('data', (more) => (text += more))
-  await new Promise((resolve) => reference.once('close', resolve))
+  await once(reference, 'close')
   const expected = computed(text.split('\n'))
   return { steps, identical: expected.length === output.length && expected.every((line, at) => line === output[at]) }
+}
+
+/** Another script of ours, and the JSON it printed. */
+async function script(name, ...args) {
+  const child = spawn(process.execPath, [`${home}/${name}`, ...args.map(String)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let text = ''
+  child.stdout.setEncoding('utf8').on('data', (more) => (text += more))
+  await once(child, 'close')
+  return JSON.parse(text)
+}
+
+/** A Python program of ours and the lines it prints. */
+function python(name, ...args) {
+  const child = spawn('python3', [`${home}/${name}`, ...args], { detached: true, stdio: ['pipe', 'pipe', 'inherit'] })
+  victims.push(child)
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  return {
+    child,
+    pid: child.pid,
+    next: async () => (await lines.next()).value,
+    end: () => process.kill(-child.pid, 'SIGKILL'),
+  }
 }
 
 async function find(pid) {
@@ -82,8 +141,6 @@ const read = (path) => {
     return undefined
   }
 }
-const kilobytes = (pid, field) =>
-  Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? Number.NaN)
 const hosts = () =>
   readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8')
     .trim()
@@ -134,31 +191,52 @@ await part('identity', async () => {
 })
 
 await part('nvmlSampling', async () => {
-  const hostPid = hosts()[0]
-  const ticks = () => {
-    const fields = readFileSync(`/proc/${hostPid}/schedstat`, 'utf8').split(' ')
-    return Number(fields[0]) / 1e6
-  }
-  // schedstat is of the main thread, which makes the calls; the event thread waits in the driver.
-  for (let warmUp = 0; warmUp < 50; warmUp += 1) await driver.health.sample(uuids[0])
-  const [own, host] = [process.cpuUsage(), ticks()]
-  const from = performance.now()
-  for (let sample = 0; sample < SAMPLES; sample += 1) {
-    await driver.health.sample(uuids[0])
-    await sleep(1_000)
-  }
-  const wall = performance.now() - from
-  const mine = process.cpuUsage(own)
-  const ownMs = (mine.user + mine.system) / 1_000
-  const hostMs = ticks() - host
-  return { samples: SAMPLES, wallMs: wall, ownMs, hostMs, shareOfCore: (ownMs + hostMs) / wall }
+  const [sampling, bare] = await Promise.all([
+    script('cuda-sampling.mjs', SAMPLES),
+    script('cuda-sampling.mjs', SAMPLES, 'bare'),
+  ])
+  return { ...sampling, bare, shareOfCore: (sampling.ownMs + sampling.hostMs) / sampling.wallMs }
 })
+
+await part('compliance', async () => {
+  const rules = []
+  let theme = ''
+  const runner = {
+    describe: (name, body) => {
+      theme = name
+      body()
+    },
+    it: (name, body) => rules.push({ name: `${theme}: ${name}`, body }),
+  }
+  const skipped = new Error('skipped')
+  driverCompliance(runner, async () => {
+    const one = cudaDriver()
+    return { driver: one, [Symbol.asyncDispose]: () => one.close() }
+  })
+  const [passed, failed, skippedRules] = [[], [], []]
+  for (const { name, body } of rules) {
+    const context = {
+      skip: () => {
+        throw skipped
+      },
+    }
+    await body(context).then(
+      () => passed.push(name),
+      (error) => (error === skipped ? skippedRules.push(name) : failed.push({ name, message: String(error) })),
+    )
+  }
+  return { passed: passed.length, skipped: skippedRules.length, failed }
+})
+for (const args of [
+  [9, 0],
+  [4, 0],
+])
+  prepare(...args)
 
 await part('parkAndResume', async () => {
   const victim = await start(9, 0)
   const target = await find(victim.pid)
   const before = { nodes: deviceNodes(victim.pid), mappings: mappings(victim.pid), used: await used(uuids[0]) }
-  const ownBefore = kilobytes('self', 'VmRSS')
   const progress = []
   const from = performance.now()
   const parked = await target.park({ onProgress: (one) => progress.push({ ...one, at: performance.now() - from }) })
@@ -174,9 +252,7 @@ await part('parkAndResume', async () => {
     onProgress: (one) => progress.push({ ...one, at: performance.now() - from }),
   })
   const resumeMs = performance.now() - again
-  const hostPeaks = hosts().map((pid) => ({ peak: kilobytes(pid, 'VmHWM'), anonymous: kilobytes(pid, 'RssAnon') }))
-  const ownAfter = kilobytes('self', 'VmRSS')
-  const comparison = await compare(victim, 9)
+  const comparison = compare(victim, 9)
   return {
     before,
     parked,
@@ -185,9 +261,6 @@ await part('parkAndResume', async () => {
     resumed,
     resumeMs,
     progress,
-    hostPeaks,
-    ownBefore,
-    ownAfter,
     comparison,
   }
 })
@@ -198,40 +271,70 @@ await part('processTree', async () => {
   const parked = await target.park()
   const states = (await listCudaProcesses(options)).map(({ pid, state, group }) => ({ pid, state, group }))
   const resumed = await (await find(victim.pid)).resume()
-  return { group: target.group, states, parked, resumed, comparison: await compare(victim, 1) }
+  return { group: target.group, states, parked, resumed, comparison: compare(victim, 1) }
 })
 
 for (const trait of ['ipc', 'uvm']) {
   await part(`refused-${trait}`, async () => {
     const victim = await start(0.5, 0, trait)
     const target = await find(victim.pid)
-    const before = { checkpointable: target.checkpointable, group: target.group, mappings: mappings(victim.pid) }
     const outcome = await target.park().then(
       (report) => ({ parked: report }),
       (error) => ({ code: error.code, message: error.message }),
     )
-    const after = await find(victim.pid).catch((error) => ({ state: String(error) }))
-    if (outcome.parked !== undefined) await (await find(victim.pid)).resume()
+    const members = (await listCudaProcesses(options)).filter(({ pid }) => target.group.includes(pid))
     const lines = victim.lines.length
-    await sleep(2_000)
+    await sleep(1_000)
     const goesOn = victim.lines.length > lines
-    const comparison = goesOn ? await compare(victim, 0.5) : undefined
-    if (!goesOn) process.kill(-victim.pid, 'SIGKILL')
-    return {
-      before,
-      outcome,
-      stateAfter: after.state,
-      goesOn,
-      comparison,
-      recovery: await recoverCudaProcesses(options),
-    }
+    const states = members.map(({ pid, state, checkpointable }) => ({ pid, state, checkpointable }))
+    return { outcome, states, goesOn, comparison: compare(victim, 0.5) }
   })
 }
 
+for (const kind of ['memory', 'handle']) {
+  await part(`refused-shared-${kind}`, async () => {
+    const pair = python('cuda-ipc.py', kind)
+    const [, exporter, importer] = (await pair.next()).split(' ')
+    const answers = []
+    for (const pid of [exporter, importer].map(Number)) {
+      const target = await find(pid)
+      const outcome = await target.park().then(
+        () => 'parked',
+        (error) => error.code,
+      )
+      answers.push({ checkpointable: target.checkpointable, outcome, state: (await find(pid)).state })
+    }
+    pair.child.stdin.write('\n')
+    const check = await pair.next()
+    pair.end()
+    return { exporter: answers[0], importer: answers[1], check }
+  })
+}
+
+await part('noRoomToResume', async () => {
+  const victim = await start(0.5, 0)
+  await (await find(victim.pid)).park()
+  const filler = python('cuda-fill.py')
+  const full = await filler.next()
+  const refused = await (await find(victim.pid)).resume().then(
+    () => 'resumed',
+    (error) => ({ code: error.code, message: error.message }),
+  )
+  const { state } = await find(victim.pid)
+  filler.end()
+  await once(filler.child, 'close')
+  const resumed = await (await find(victim.pid)).resume()
+  return { full, refused, state, resumed, comparison: compare(victim, 0.5) }
+})
+
 if (uuids.length > 1) {
   await part('moves', async () => {
-    const base = Object.fromEntries(await Promise.all(uuids.map(async (uuid) => [uuid, await used(uuid)])))
     const victim = await start(4, 0)
+    const memory = await script('cuda-memory.mjs', victim.pid)
+    const own = (await find(victim.pid)).memory[0].bytes
+    const base = Object.fromEntries(
+      await Promise.all(uuids.map(async (uuid, index) => [uuid, (await used(uuid)) - (index === 0 ? own : 0)])),
+    )
     const moves = []
     for (let move = 0; move < 10; move += 1) {
       const target = await find(victim.pid)
@@ -256,9 +359,63 @@ if (uuids.length > 1) {
       })
       await sleep(200)
     }
-    return { moves, comparison: await compare(victim, 4) }
+    return { moves, memory, comparison: compare(victim, 4) }
   })
 
+  for (const sees of ['one', 'all']) {
+    await part(`guest-of-a-program-that-sees-${sees}`, async () => {
+      const victim = await launch([1, 0], sees === 'one' ? { CUDA_VISIBLE_DEVICES: '0' } : {})
+      const from = (await find(victim.pid)).memory[0].uuid
+      const guest = cudaGuest({ ...options, driver })
+      const address = devices.find(({ key }) => key === from).identity.pciAddress
+      const device = { id: 'gpu', identity: { uuid: from } }
+      const left = await guest.leave(device, { signal: AbortSignal.timeout(60_000) })
+      const nodes = deviceNodes(victim.pid)
+      const ours = hosts().map((pid) => deviceNodes(pid))
+      const linux = linuxDriver()
+      const gpu = (await linux.list()).devices.find(({ identity }) => identity.pciAddress === address)
+      const { holders } = await linux.safeRemoval.plan(gpu.key)
+      await linux.close()
+      const { opens, memory, state } = await find(victim.pid)
+      guest.stay(device)
+      await guest.settled()
+      const back = (await find(victim.pid)).state
+      return { from, left, nodes, opens, memory, state, ours, holders, back, comparison: compare(victim, 1) }
+    })
+  }
+
+  await part('nccl', async () => {
+    const answers = {}
+    for (const way of ['asUsual', 'runMovable']) {
+      const path = `${process.env.OUT}/nccl.txt`
+      const stdio = ['ignore', openSync(path, 'w'), 'inherit']
+      const file = `${home}/cuda-nccl.py`
+      const pid = await new Promise((resolve) => {
+        if (way === 'asUsual') resolve(spawn('python3', [file], { detached: true, stdio }).pid)
+        else void runMovable('python3', [file], { stdio, onStart: resolve }).catch(() => undefined)
+      })
+      victims.push({ pid })
+      const ranks = async () => (await listCudaProcesses(options)).filter(({ group }) => group.length > 1)
+      const lines = () => readFileSync(path, 'utf8').trim().split('\n')
+      for (let waited = 0; lines().length < 3 && waited < 80; waited += 1) await sleep(500)
+      const [first] = await ranks()
+      const { checkpointable, group } = first
+      const outcome = await first.park().then(
+        ({ pids }) => ({ parked: pids }),
+        (error) => ({ code: error.code, message: error.message }),
+      )
+      const resumed = outcome.parked && (await (await ranks())[0].resume()).pids
+      const then = lines().length
+      await sleep(2_000)
+      const states = (await ranks()).map(({ state }) => state)
+      const goesOn = lines().length > then
+      answers[way] = { checkpointable, group, outcome, resumed, states, goesOn, last: lines().at(-1) }
+      process.kill(-pid, 'SIGKILL')
+    }
+    return answers
+  })
+
+  // Opens the GPUs in this very process, so it comes after everything that looks at who holds them.
   await part('wrongMappingThenRight', async () => {
     const victim = await start(0.5, 0)
     const { pid } = victim
@@ -266,47 +423,59 @@ if (uuids.length > 1) {
     const bytes = (uuid) => Buffer.from(uuid.replace(/^GPU-/, '').replaceAll('-', ''), 'hex')
     const [a, b] = uuids.map(bytes)
     const rest = uuids.slice(2).flatMap((uuid) => [bytes(uuid), bytes(uuid)])
-    const seen = { init: cuda.initialize(), lock: cuda.lock(pid, 10_000), checkpoint: cuda.checkpoint(pid) }
-    seen.onePair = cuda.restore(pid, Buffer.concat([a, b]))
-    seen.stateAfter = cuda.state(pid)
-    seen.unlockTooEarly = cuda.unlock(pid)
-    seen.permutation = cuda.restore(pid, Buffer.concat([a, b, b, a, ...rest]))
-    seen.unlock = cuda.unlock(pid)
-    seen.state = cuda.state(pid)
-    return { seen, comparison: await compare(victim, 0.5) }
-  })
-
-  await part('guest', async () => {
-    const victim = await start(1, 0)
-    const from = (await find(victim.pid)).memory[0].uuid
-    const guest = cudaGuest({ ...options, driver })
-    const device = { id: 'gpu', identity: { uuid: from } }
-    const left = await guest.leave(device, { signal: AbortSignal.timeout(60_000) })
-    const holders = hosts().map((pid) => deviceNodes(pid))
-    const nodes = deviceNodes(victim.pid)
-    guest.stay(device)
-    const now = (await find(victim.pid)).memory
-    return { from, left, hostNodesAfterLeaving: holders, victimNodes: nodes, now, comparison: await compare(victim, 1) }
+    const seen = {
+      init: await cuda.initialize(),
+      lock: await cuda.lock(pid, 10_000),
+      checkpoint: await cuda.checkpoint(pid),
+    }
+    seen.onePair = await cuda.restore(pid, Buffer.concat([a, b]))
+    seen.stateAfter = await cuda.state(pid)
+    seen.unlockTooEarly = await cuda.unlock(pid)
+    seen.permutation = await cuda.restore(pid, Buffer.concat([a, b, b, a, ...rest]))
+    seen.unlock = await cuda.unlock(pid)
+    seen.state = await cuda.state(pid)
+    return { seen, comparison: compare(victim, 0.5) }
   })
 }
 
-const moments = ['before-checkpoint', 'during-checkpoint', 'after-checkpoint', 'during-restore', 'after-restore']
-for (const moment of moments) {
-  await part(`killed-${moment}`, async () => {
-    const victim = await start(2, 0)
-    const from = (await find(victim.pid)).memory[0].uuid
-    const to = uuids.find((uuid) => uuid !== from) ?? ''
-    const controller = spawn(process.execPath, [`${home}/controller.mjs`, String(victim.pid), moment, to], {
-      stdio: 'inherit',
+const moments = [
+  'before-lock',
+  'before-checkpoint',
+  'during-checkpoint',
+  'before-restore',
+  'during-restore',
+  'before-unlock',
+  'after-unlock',
+]
+await part('kills', async () => {
+  const victim = await start(2, 0)
+  for (const moment of moments) {
+    await part(`killed-${moment}`, async () => {
+      const from = (await find(victim.pid)).memory[0].uuid
+      const to = uuids.find((uuid) => uuid !== from) ?? ''
+      const controller = spawn(process.execPath, [`${home}/controller.mjs`, String(victim.pid), moment, to], {
+        stdio: 'inherit',
+      })
+      const endedBy = await new Promise((resolve) =>
+        controller.once('close', (code, signal) => resolve(signal ?? code)),
+      )
+      const stateThen = (await find(victim.pid).catch(() => ({ state: undefined }))).state
+      const lines = victim.lines.length
+      const recovery = await recoverCudaProcesses(options)
+      await sleep(500)
+      return {
+        endedBy,
+        stateThen,
+        recovery,
+        stateNow: (await find(victim.pid)).state,
+        goesOn: victim.lines.length > lines,
+      }
     })
-    const endedBy = await new Promise((resolve) => controller.once('close', (code, signal) => resolve(signal ?? code)))
-    const stateThen = (await find(victim.pid).catch(() => ({ state: undefined }))).state
-    const recovery = await recoverCudaProcesses(options)
-    const stateNow = (await find(victim.pid)).state
-    return { endedBy, stateThen, recovery, stateNow, comparison: await compare(victim, 2) }
-  })
-}
+  }
+  return { comparison: compare(victim, 2) }
+})
 
+await Promise.all(comparisons)
 await part('atTheEnd', async () => {
   const memory = Object.fromEntries(
     await Promise.all(uuids.map(async (uuid) => [uuid, (await used(uuid)) - idle[uuid]])),

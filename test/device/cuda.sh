@@ -9,5 +9,5 @@ if [ ! -x /tmp/egpu-node ]; then
   gzip -dc .device/node.gz > /tmp/egpu-node
   chmod +x /tmp/egpu-node
 fi
-cp test/device/cuda.mjs test/device/controller.mjs test/device/victim.py .device/
+cp test/device/cuda*.mjs test/device/controller.mjs test/device/cuda-*.py test/device/victim.py .device/
 exec /tmp/egpu-node .device/cuda.mjs

@@ -12,9 +12,10 @@ const home = join(root, '.device')
 const modules = join(home, 'node_modules')
 
 rmSync(home, { recursive: true, force: true })
-const built = pnpm(['--filter', '@egpu/core', '--filter', '@egpu/driver-cuda', 'run', 'build'])
+const packages = ['core', 'driver-cuda', 'driver-linux']
+const built = pnpm([...packages.flatMap((name) => ['--filter', `@egpu/${name}`]), 'run', 'build'])
 if (built !== 0) throw new Error('the packages could not be built')
-for (const name of ['core', 'driver-cuda']) {
+for (const name of packages) {
   for (const part of ['package.json', 'dist', 'src']) {
     cpSync(join(root, 'packages', name, part), join(modules, '@egpu', name, part), { recursive: true })
   }

@@ -72,6 +72,11 @@ export class CudaContext {
     return { procRoot, clock, stepTimeoutMs, awaitRoom: (member, mapping) => awaitRoom(this, member, mapping) }
   }
 
+  /** Has NVML stay at hand until the returned function is called: starting it would take a tenth of a second. */
+  keepNvml(): () => void {
+    return this.#nvml.keep()
+  }
+
   /** Ends what this process has running for its contexts, so that it holds no device node. */
   async release(): Promise<void> {
     await Promise.all([this.cuda.releaseWhenIdle(), this.#nvml.releaseWhenIdle()])

@@ -12,7 +12,6 @@ const retryMs = 500
  * `EGPU_DEVICE_NOT_FOUND` or `EGPU_TARGET_INCOMPATIBLE`.
  */
 export async function awaitRoom(context: CudaContext, { pid, name, memory }: Member, mapping: Mapping): Promise<void> {
-  await context.gpus.look({})
   for (const { uuid, bytes } of memory) {
     const target = mapping?.get(uuid) ?? uuid
     for (let attempt = 1; ; attempt += 1) {
@@ -32,7 +31,11 @@ export async function awaitRoom(context: CudaContext, { pid, name, memory }: Mem
 
 /** `undefined` when it cannot be known without waking the GPU. */
 async function freeBytes(context: CudaContext, uuid: string): Promise<number | undefined> {
-  const gpu = context.gpus.touchable(uuid)
+  let gpu = context.gpus.touchable(uuid)
+  if (gpu === undefined) {
+    await context.gpus.look({})
+    gpu = context.gpus.touchable(uuid)
+  }
   if (gpu === 'asleep') return undefined
   if (gpu === undefined) {
     throw new EGpuError(EGpuErrorCode.DeviceNotFound, `GPU ${uuid} is not there: plug it in and try again`, {

@@ -115,6 +115,7 @@ export class Transition {
         if (state !== expected) throw isElsewhere(member, state)
       }
       this.#claim()
+      const letGo = this.#context.keepNvml()
       try {
         for (const member of this.#members) await steps.hold(member, true)
         this.#startedAt = clock.now()
@@ -123,6 +124,8 @@ export class Transition {
         const failure = await this.#undone(host.isOver ? undefined : steps, undo)
         signal?.throwIfAborted()
         throw await this.#explained(error, failure, what)
+      } finally {
+        letGo()
       }
       const pauseMs = clock.now() - this.#startedAt
       const bytes = this.#members.reduce((sum, member) => sum + member.bytes, 0)

@@ -1,4 +1,8 @@
 import type { EGpuManager } from '@egpu/core'
 
-/** What the migrator needs of an `EGpuManager`. */
-export type MigratorHost = Pick<EGpuManager, 'clock' | 'find' | 'targets' | 'openTarget' | 'on' | 'addGuest' | 'report'>
+/** What the migrator needs of an `EGpuManager`; with the devices and enclosures it also tells what fails together. */
+export type MigratorHost = Pick<
+  EGpuManager,
+  'clock' | 'find' | 'targets' | 'openTarget' | 'on' | 'addGuest' | 'report'
+> &
+  Partial<Pick<EGpuManager, 'devices' | 'enclosures'>>

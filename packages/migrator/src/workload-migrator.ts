@@ -1,4 +1,4 @@
-import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import { EGpuError, EGpuErrorCode, GpuDeviceState } from '@egpu/core'
 import type { Checkpointable, Clock, EGpuDevice, Guest, LeaveResult, TargetLoss } from '@egpu/core'
 import { CheckpointManager } from './checkpoint/checkpoint-manager.ts'
 import { memoryStore } from './checkpoint/memory-store.ts'
@@ -11,6 +11,8 @@ import type { MigratorHost } from './host.ts'
 import type { JournalRecord, MigrationJournal } from './journal/journal.ts'
 import { Memories } from './journal/memories.ts'
 import { Occupancy } from './placement/occupancy.ts'
+import { Correlation } from './placement/correlation.ts'
+import { Quarantine } from './placement/quarantine.ts'
 import { RateBook } from './placement/rate-book.ts'
 import { Stability } from './placement/stability.ts'
 import { TargetDirectory } from './placement/target-directory.ts'
@@ -54,6 +56,8 @@ export class WorkloadMigrator implements AsyncDisposable {
       directory: new TargetDirectory(manager),
       occupancy: new Occupancy(),
       stability: new Stability(resolved.failBackAfterMs, clock.now()),
+      quarantine: new Quarantine(),
+      correlation: new Correlation(),
       slots: new Slots(resolved.maxConcurrentMigrations),
       memories: config.journal && this.#memories(config.journal, clock, resolved.migrationTimeoutMs),
       rates: new RateBook(),
@@ -75,6 +79,17 @@ export class WorkloadMigrator implements AsyncDisposable {
   /** Migrations that wait for one of the `maxConcurrentMigrations` to end, next first. */
   get queue(): readonly QueuedMigration[] {
     return this.#context.slots.queue
+  }
+
+  /** Ids of devices that keep dying under work, which is kept away from them until an hour after the last time. */
+  get quarantined(): readonly string[] {
+    return this.#context.quarantine.keys(this.#context.host.clock.now())
+  }
+
+  /** Lets work onto a quarantined device again: its supply was changed, its driver updated. */
+  trust(deviceId: string): void {
+    this.#context.quarantine.lift(deviceId)
+    for (const run of this.#runs.values()) run.reconsider()
   }
 
   /**
@@ -135,6 +150,8 @@ export class WorkloadMigrator implements AsyncDisposable {
       this.#context.directory.invalidate()
       this.#context.stability.lost(device.id, manager.clock.now())
       this.#context.forecasts.failed(device.id, manager.clock.now())
+      const others = (manager.devices ?? []).filter(({ id, state }) => id !== device.id && !deadStates.has(state))
+      this.#context.correlation.lost(device, others, manager.enclosures ?? [], manager.clock.now())
       for (const run of this.#runs.values()) run.deviceGone(device, reason, message)
     }
     const changed = (): void => {
@@ -241,6 +258,13 @@ function progressOf({ transfer }: WorkloadRun): string {
   const eta = etaMs === undefined ? '' : `, about ${(etaMs / 1_000).toFixed(1)} s more`
   return `: ${(bytesDone / 1e6).toFixed(1)} of ${(bytesTotal / 1e6).toFixed(1)} MB are over${eta}`
 }
+
+/** Nothing can be expected of a device in one of these. */
+const deadStates: ReadonlySet<GpuDeviceState> = new Set([
+  GpuDeviceState.Lost,
+  GpuDeviceState.Wedged,
+  GpuDeviceState.Removed,
+])
 
 function reasonOf({ probability, signs }: Forecast): string {
   const what = signs.map(({ signal }) => signal).join(', ')

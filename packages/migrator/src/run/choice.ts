@@ -68,7 +68,8 @@ export async function choose(context: RunContext, options: ChoiceOptions): Promi
     refuse: (target) =>
       refuse(target) ??
       (context.stability.trustedAt(standingKey(target)) > now ? 'has not been back for long' : undefined) ??
-      (context.forecasts.isAlarmed(target.deviceId) ? 'is expected to fail' : undefined),
+      (context.forecasts.isAlarmed(target.deviceId) ? 'is expected to fail' : undefined) ??
+      failsWithOthers(context, target),
   }
   const { target, mistake } = decide(context, cautious, options.view)
   const chosen = target ?? decide(context, question, options.view).target
@@ -97,7 +98,16 @@ export function deviceRefusal({ host, departing }: RunContext, target: ComputeTa
 function outOfTheQuestion(context: RunContext, target: ComputeTarget, options: ChoiceOptions): string | undefined {
   if (options.targetId !== undefined && target.id !== options.targetId) return 'is not the one asked for'
   if (options.offDeviceId !== undefined && target.deviceId === options.offDeviceId) return 'is the one to get away from'
-  return deviceRefusal(context, target)
+  return (
+    deviceRefusal(context, target) ??
+    context.quarantine.reason(standingKey(target), options.view.id, context.host.clock.now())
+  )
+}
+
+/** Whether it stands on the same ground as devices that were just lost together. */
+function failsWithOthers({ host, correlation }: RunContext, { deviceId }: ComputeTarget): string | undefined {
+  const device = deviceId === undefined ? undefined : host.find(deviceId)
+  return device && correlation.reason(device, host.enclosures ?? [], host.clock.now())
 }
 
 function decide(

@@ -2,6 +2,8 @@ import type { ComputeTarget, OpenTarget, UnstampedEvent } from '@egpu/core'
 import type { CheckpointManager } from '../checkpoint/checkpoint-manager.ts'
 import type { ResolvedConfig } from '../config.ts'
 import type { MigratorHost } from '../host.ts'
+import type { Correlation } from '../placement/correlation.ts'
+import type { Quarantine } from '../placement/quarantine.ts'
 import type { RateBook } from '../placement/rate-book.ts'
 import type { Forecasts } from '../predictor/forecasts.ts'
 import type { Memories } from '../journal/memories.ts'
@@ -18,6 +20,8 @@ export interface RunContext {
   readonly directory: TargetDirectory
   readonly occupancy: Occupancy
   readonly stability: Stability
+  readonly quarantine: Quarantine
+  readonly correlation: Correlation
   readonly slots: Slots
   readonly memories: Memories | undefined
   readonly rates: RateBook

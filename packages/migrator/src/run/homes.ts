@@ -1,5 +1,5 @@
 import { GpuDeviceState } from '@egpu/core'
-import type { ComputeTarget, MigrationInfo, WorkloadNeeds } from '@egpu/core'
+import type { Checkpointable, ComputeTarget, MigrationInfo, WorkloadNeeds } from '@egpu/core'
 import { journalTarget } from '../journal/journal.ts'
 import type { JournalTarget } from '../journal/journal.ts'
 import { incompatibility } from '../placement/compatibility.ts'
@@ -21,12 +21,14 @@ const lookAgainMs = 5_000
 /** The targets a workload was driven from, first home first. */
 export class Homes {
   readonly #context: RunContext
+  readonly #workloadId: string
   readonly #needs: WorkloadNeeds
   readonly #refusals: Refusals
   readonly #homes: JournalTarget[] = []
 
-  constructor(context: RunContext, needs: WorkloadNeeds, refusals: Refusals) {
+  constructor(context: RunContext, { id, needs }: Pick<Checkpointable, 'id' | 'needs'>, refusals: Refusals) {
     this.#context = context
+    this.#workloadId = id
     this.#needs = needs
     this.#refusals = refusals
   }
@@ -57,12 +59,14 @@ export class Homes {
 
   /** Home if it is back and has stayed; from the CPU also to any other GPU that stands as firmly. */
   async review(here: ComputeTarget): Promise<HomeReview> {
-    const { directory, host, occupancy } = this.#context
+    const { directory, host, occupancy, quarantine } = this.#context
     const targets = await directory.list()
     const now = host.clock.now()
     let againAt = now + lookAgainMs
     for (const home of this.#homes) {
       const target = targets.find((candidate) => isSamePlace(candidate, home))
+      const isBarred = target && quarantine.reason(standingKey(target), this.#workloadId, now) !== undefined
+      if (isBarred === true) continue
       if (target === undefined || this.#refusal(target, now) !== undefined) continue
       if (incompatibility(this.#needs, target, occupancy.of(target.id).bytes) !== undefined) continue
       const trustedAt = this.#trustedAt(target, now)
@@ -75,7 +79,9 @@ export class Homes {
       targets: targets.filter(({ kind }) => kind === 'gpu'),
       use: (id) => occupancy.of(id),
       refuse: (target) =>
-        this.#refusal(target, now) ?? (this.#trustedAt(target, now) > now ? 'has not been back for long' : undefined),
+        this.#refusal(target, now) ??
+        quarantine.reason(standingKey(target), this.#workloadId, now) ??
+        (this.#trustedAt(target, now) > now ? 'has not been back for long' : undefined),
     })
     return gpu === undefined ? { againAt } : { go: { targetId: gpu.id, reason: 'rebalance' }, againAt }
   }

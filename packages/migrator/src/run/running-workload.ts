@@ -106,7 +106,7 @@ export class RunningWorkload implements WorkloadRun {
       history: () => this.#situation.history(),
       wake,
     })
-    this.#homes = new Homes(context, workload.needs, refusals)
+    this.#homes = new Homes(context, workload, refusals)
     this.#arrivals = new Arrivals({
       context,
       work: this.#work,
@@ -351,6 +351,7 @@ export class RunningWorkload implements WorkloadRun {
     const cause = this.#causeOf('device-lost', target, placement.lostAt)
     this.#arrivals.noteLoss(target)
     this.#homes.drivenFrom(target)
+    this.#context.quarantine.note(standingKey(target), this.workload.id, loss.reason, this.#now())
     this.#poison.lost(target, loss, this.#saver.latest?.progress)
     this.#remember({ where: undefined })
     this.#placement = undefined

@@ -1,0 +1,57 @@
+import type { EGpuDevice, Enclosure } from '@egpu/core'
+
+/** Losses this close to each other have one cause. */
+const togetherMs = 2_000
+
+/** For so long what shares the cause is left alone, unless it is that or nothing. */
+const suspectMs = 30_000
+
+/** Two at least, and at least this share of all that have it in common. */
+const leastLost = 2
+const leastShare = 0.5
+
+/** What devices have in common that can fail for all of them: the boxes and hubs above them, their kernel driver. */
+export function commonGround(device: EGpuDevice, enclosures: readonly Enclosure[]): readonly string[] {
+  const grounds: string[] = device.driver === undefined ? [] : [`driver ${device.driver}`]
+  const seen = new Set<string>()
+  for (let id = device.enclosureId; id !== undefined && !seen.has(id);) {
+    seen.add(id)
+    const box = enclosures.find((enclosure) => enclosure.id === id)
+    grounds.push(`enclosure ${box?.name ?? id}`)
+    id = box?.parentId
+  }
+  return grounds
+}
+
+/** Notices devices that are lost together, and says who else stands on the same ground. */
+export class Correlation {
+  readonly #losses = new Map<string, { readonly deviceId: string; readonly atMs: number }[]>()
+  readonly #suspects = new Map<string, { readonly untilMs: number; readonly lost: number }>()
+
+  /** A device was lost; `others` are those that are still there. */
+  lost(device: EGpuDevice, others: readonly EGpuDevice[], enclosures: readonly Enclosure[], atMs: number): void {
+    for (const ground of commonGround(device, enclosures)) {
+      const recent = (this.#losses.get(ground) ?? []).filter(
+        (loss) => atMs - loss.atMs <= togetherMs && loss.deviceId !== device.id,
+      )
+      const losses = [...recent, { deviceId: device.id, atMs }]
+      this.#losses.set(ground, losses)
+      if (losses.length < leastLost) continue
+      const left = others.filter((other) => commonGround(other, enclosures).includes(ground)).length
+      if (losses.length / (losses.length + left) < leastShare) continue
+      this.#suspects.set(ground, { untilMs: atMs + suspectMs, lost: losses.length })
+    }
+  }
+
+  /** Why a device is to be left alone for the moment, as the end of a sentence. */
+  reason(device: EGpuDevice, enclosures: readonly Enclosure[], nowMs: number): string | undefined {
+    if (this.#suspects.size === 0) return undefined
+    for (const ground of commonGround(device, enclosures)) {
+      const suspect = this.#suspects.get(ground)
+      if (suspect === undefined) continue
+      if (suspect.untilMs > nowMs) return `shares ${ground} with ${suspect.lost} devices that were just lost together`
+      this.#suspects.delete(ground)
+    }
+    return undefined
+  }
+}

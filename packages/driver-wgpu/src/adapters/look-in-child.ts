@@ -37,7 +37,11 @@ export async function lookInChild(
     return { kind: 'load-failed', message: 'it is not installed; it is an optional peer: npm install webgpu' }
   }
   const wanted = JSON.stringify([...flags, `adapter=${nobody}`])
-  const result = await runInChild(script, [url, wanted, resolvePackage('#native/library.js') ?? ''], { timeoutMs, signal, environment })
+  const result = await runInChild(script, [url, wanted, resolvePackage('#native/library.js') ?? ''], {
+    timeoutMs,
+    signal,
+    environment,
+  })
   signal?.throwIfAborted()
   if (result === undefined) return undefined
   if (result.stdout !== '') return { ...(JSON.parse(result.stdout) as LookOutcome), log: result.stderr } as LookOutcome

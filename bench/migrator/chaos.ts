@@ -1,3 +1,4 @@
+import { flipEveryBit } from '../../packages/migrator/test/helpers/bit-flips.ts'
 import { chaos } from '../../packages/migrator/test/helpers/chaos.ts'
 import type { Figure } from '../figure.ts'
 
@@ -6,6 +7,7 @@ const seeds = 900
 
 /** One thing broken at one point of a run, each run in virtual time. */
 export async function measure(): Promise<Figure[]> {
+  const { flips, unnoticed } = await flipEveryBit()
   const { kills, identical, doubleOwners, lostCheckpoints, pointsPerRun } = await chaos({ seeds })
   return [
     {
@@ -24,6 +26,15 @@ export async function measure(): Promise<Figure[]> {
       unit: 'runs',
       bar: '0',
       pass: lostCheckpoints === 0,
+    },
+    {
+      figure: 'flipped bits noticed',
+      value: flips - unnoticed.length,
+      unit: 'bits',
+      against: `every one of ${flips} bits of a stored checkpoint, one at a time`,
+      ratio: 1 - unnoticed.length / flips,
+      bar: '100 %',
+      pass: unnoticed.length === 0,
     },
   ]
 }

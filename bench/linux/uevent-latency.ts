@@ -152,7 +152,10 @@ const handLoop = `
  * so they take turns at being that.
  */
 async function raceUdevadm(hand: Hand): Promise<number> {
-  const rounds = [...(await race(hand, [listenOurs, listenUdevadm])), ...(await race(hand, [listenUdevadm, listenOurs]))]
+  const rounds = [
+    ...(await race(hand, [listenOurs, listenUdevadm])),
+    ...(await race(hand, [listenUdevadm, listenOurs])),
+  ]
   return rounds.filter(([ours, theirs]) => ours < theirs).length / rounds.length
 }
 

@@ -30,7 +30,7 @@ export function linkText({ link, thunderboltSpeed }: EGpuDevice): string | undef
   const card = link?.hops.findLast(({ kind, lanes }) => kind === 'real' && lanes !== undefined)
   if (card?.gtPerSecond !== undefined) parts.push(`PCIe ${card.gtPerSecond} GT/s x${card.lanes}`)
   if (link?.effectiveGBps?.toDevice !== undefined) parts.push(`about ${gigabytes(link.effectiveGBps.toDevice)}`)
-  if (link?.bottleneck !== undefined) parts.push(`limited by ${link.bottleneck.reason}`)
+  if (link?.bottleneck !== undefined) parts.push(`limited because ${link.bottleneck.reason}`)
   return parts.length === 0 ? undefined : plain(parts.join(', '))
 }
 

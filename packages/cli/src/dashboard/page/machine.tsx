@@ -117,7 +117,7 @@ function Gpu({ device, health, onEject }: GpuProps): JSX.Element {
         <span class="facts">
           {device.state}; health {health?.score === undefined ? 'unknown' : `${Math.round(health.score)} of 100`}
           {effective !== undefined && `; about ${effective}`}
-          {device.link?.bottleneck !== undefined && `, limited by ${device.link.bottleneck.reason}`}
+          {device.link?.bottleneck !== undefined && `, limited because ${device.link.bottleneck.reason}`}
         </span>
       </span>
       {external && (

@@ -43,7 +43,7 @@ describe('a pin', () => {
 
   test(
     'opens the other of two identical ones, whatever the selector is called',
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async (context) => {
       if (!existsSync(mesaLayer)) context.skip('does not apply to this rig: no Mesa device-select layer')
       const { devices } = await driver.list()
@@ -53,7 +53,7 @@ describe('a pin', () => {
     },
   )
 
-  test('is refused with all that was tried when nothing opens the GPU', { timeout: 60_000 }, async () => {
+  test('is refused with all that was tried when nothing opens the GPU', { timeout: 180_000 }, async () => {
     process.env['NODEVICE_SELECT'] = '1'
     const pinning = driver.pin({ pciAddress: second })
     await expect(pinning).rejects.toMatchObject({

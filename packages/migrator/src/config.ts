@@ -2,6 +2,7 @@ import type { OpenTarget } from '@egpu/core'
 import type { Retention } from './checkpoint/retention.ts'
 import type { CheckpointStore } from './checkpoint/store.ts'
 import type { MigrationJournal } from './journal/journal.ts'
+import type { ProbeHands } from './placement/probe.ts'
 import { MigrationStrategy } from './strategy.ts'
 import type { MigrationPolicy } from './strategy.ts'
 
@@ -41,6 +42,11 @@ export interface MigrationConfig {
    * where this one was. `directoryJournal()` of `@egpu/migrator/node`, or your own. You close it. Default: none.
    */
   readonly journal?: MigrationJournal | undefined
+  /**
+   * What an open target is measured with when its device comes, for up to 100 ms: link and speed as they are, not as
+   * their labels say. Opens each target once, which wakes a sleeping GPU. Default: nothing is measured.
+   */
+  readonly probe?: ((open: OpenTarget) => ProbeHands | undefined) | undefined
   /** The processor as a target, or `false` to leave it out. Default `cpuTarget()`. */
   readonly cpu?: (() => OpenTarget) | false | undefined
 }

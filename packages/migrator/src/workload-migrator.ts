@@ -11,6 +11,7 @@ import type { MigratorHost } from './host.ts'
 import type { JournalRecord, MigrationJournal } from './journal/journal.ts'
 import { Memories } from './journal/memories.ts'
 import { Occupancy } from './placement/occupancy.ts'
+import { Probes } from './placement/probes.ts'
 import { Correlation } from './placement/correlation.ts'
 import { Quarantine } from './placement/quarantine.ts'
 import { RateBook } from './placement/rate-book.ts'
@@ -68,7 +69,7 @@ export class WorkloadMigrator implements AsyncDisposable {
       nextMigrationId: () => `migration-${(this.#migrations += 1)}`,
       report: (event) => manager.report(event),
     }
-    this.#unsubscribe = [...this.#listen(manager), manager.addGuest(this.#guest())]
+    this.#unsubscribe = [...this.#listen(manager), manager.addGuest(this.#guest()), ...this.#probing(manager, config)]
   }
 
   /** Workloads in this migrator's care. */
@@ -190,6 +191,13 @@ export class WorkloadMigrator implements AsyncDisposable {
       manager.on('changed', changed),
       manager.on('resynced', changed),
     ]
+  }
+
+  #probing(host: MigratorHost, { probe }: MigrationConfig): (() => void)[] {
+    if (probe === undefined) return []
+    const probes = new Probes({ host, rates: this.#context.rates, handsOf: probe })
+    for (const { id, state } of host.devices ?? []) if (!deadStates.has(state)) probes.arrived(id)
+    return [host.on('ready', ({ device }) => probes.arrived(device.id))]
   }
 
   #memories(journal: MigrationJournal, clock: Clock, timeoutMs: number): Memories {

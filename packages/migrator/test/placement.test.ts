@@ -4,6 +4,7 @@ import { chooseTarget, cpuTarget, estimate, probeTarget } from '@egpu/migrator'
 import { describe, expect, it } from 'vitest'
 import { RateBook } from '../src/placement/rate-book.ts'
 import { bench } from './helpers/bench.ts'
+import { Mixer } from './helpers/mixer.ts'
 import { simHands } from './helpers/sim-hands.ts'
 
 const gpu = (id: string, more: Partial<ComputeTarget> = {}): ComputeTarget => ({
@@ -93,6 +94,32 @@ describe('probeTarget', () => {
     await expect(probe(2.7, same)).resolves.toMatchObject({ linkGBps: { toDevice: expect.closeTo(2.7, 1) } })
     await expect(probe(8.5, same)).rejects.toMatchObject({ code: EGpuErrorCode.MalformedData })
     await expect(probe(2.7, (bytes) => bytes.map(() => 0))).rejects.toThrow(/other bytes/)
+  })
+})
+
+describe('a migrator that may measure', () => {
+  it('believes what it measured over what targets say of themselves', async () => {
+    for (const isMeasured of [true, false]) {
+      await using machine = await bench({
+        boxes: 2,
+        probe: isMeasured ? simHands : undefined,
+      })
+      const { clock, migrator, driver, boxes } = machine
+      const { runtime } = driver
+      if (runtime === undefined) throw new Error('the simulator has a runtime')
+      boxes[0]?.degradeLink({ lanes: 1, gbpsPerLane: 1 })
+      const targets = runtime.targets.bind(runtime)
+      // Both claim the same cable.
+      runtime.targets = async (options) =>
+        (await targets(options)).map((target) => ({ ...target, linkGBps: { toDevice: 2.6, fromDevice: 2.6 } }))
+      await clock.advance(1_000)
+      const profile = { flops: 1e11, toDeviceBytes: 1e8 }
+      const mixer = new Mixer({ clock, steps: 100_000 })
+      const needs = { ...mixer.needs, profile }
+      const run = migrator.run(Object.defineProperty(mixer, 'needs', { value: needs }))
+      await machine.until(run.started)
+      expect(run.where?.name).toBe(isMeasured ? 'B' : 'A')
+    }
   })
 })
 

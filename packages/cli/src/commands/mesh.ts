@@ -7,6 +7,8 @@ import {
   loadIdentity,
   loadPeers,
   macosInventory,
+  receiveFiles,
+  sendFile,
   ThunderboltMesh,
 } from '@egpu/mesh'
 import type { CableInventory, MeshLink, MeshOptions, MeshPeer } from '@egpu/mesh'
@@ -53,6 +55,13 @@ export function registerMesh(egpu: Command, context: CommandContext): void {
     .action((peer: string | undefined, options: MeshCommandOptions & { megabytes: number }) =>
       bench(peer, options, context),
     )
+  command('send', 'send a file to a host where egpu mesh receive runs')
+    .argument('<file>')
+    .argument('[peer]', 'its name or the beginning of its key; the only one when left out')
+    .action((file: string, peer: string | undefined, options: MeshCommandOptions) => send(file, peer, options, context))
+  command('receive', 'take files that paired hosts send, until Ctrl-C')
+    .argument('[folder]', 'where to put them', '.')
+    .action((folder: string, options: MeshCommandOptions) => receive(folder, options, context))
 }
 
 async function status(options: MeshCommandOptions, { terminal, signal }: CommandContext): Promise<void> {
@@ -90,7 +99,7 @@ async function pair(
   if (options.fingerprint !== undefined) {
     const id = options.fingerprint.toLowerCase().replaceAll(/[^\da-f]/g, '')
     if (id.length !== 64) throw new InvalidArgumentError('a fingerprint has 64 hex digits; egpu mesh status shows it.')
-    await using mesh = await open(options, signal, 0)
+    await using mesh = await open(options, signal, { settleMs: 0 })
     mesh.trust({ id, name: id.slice(0, 16), pairedAt: new Date().toISOString() })
     terminal.print(`${id} is trusted. Do the same there with ${mesh.nodeId}`)
     return
@@ -133,7 +142,7 @@ async function unpair(peer: string, options: MeshCommandOptions, { terminal, sig
         ? `no paired host is called ${peer}`
         : `${known.length} paired hosts are called ${peer}; give the key`,
     )
-  await using mesh = await open(options, signal, 0)
+  await using mesh = await open(options, signal, { settleMs: 0 })
   mesh.forget(found.id)
   if (options.json === true) printJson({ unpaired: found }, terminal)
   else terminal.print(`${plain(found.name)} is not trusted any more. Run it there too.`)
@@ -145,15 +154,7 @@ async function bench(
   { terminal, signal }: CommandContext,
 ): Promise<void> {
   await using mesh = await open(options, signal)
-  const peers = mesh.peers.filter(
-    ({ id, hostname }) => wanted === undefined || hostname === wanted || id.startsWith(wanted),
-  )
-  if (peers.length === 0)
-    throw new EGpuError(
-      EGpuErrorCode.PeerLost,
-      wanted === undefined ? 'no peer is connected' : `no peer called ${wanted} is connected`,
-    )
-  for (const peer of peers)
+  for (const peer of chosen(mesh, wanted))
     for (const { id } of peer.links) {
       const link = await mesh.measure(id, { signal, bytes: options.megabytes * 1_000_000 })
       if (options.json === true) printJson({ peer: { id: peer.id, hostname: peer.hostname }, link }, terminal)
@@ -161,16 +162,71 @@ async function bench(
     }
 }
 
+async function send(
+  file: string,
+  wanted: string | undefined,
+  options: MeshCommandOptions,
+  { terminal, signal }: CommandContext,
+): Promise<void> {
+  await using mesh = await open(options, signal)
+  const peers = chosen(mesh, wanted)
+  const [peer] = peers
+  if (peer === undefined || peers.length > 1)
+    throw new EGpuError(
+      EGpuErrorCode.PeerLost,
+      `say which peer: ${peers.map(({ hostname }) => plain(hostname)).join(', ')}`,
+    )
+  const startedAt = performance.now()
+  const bytes = await sendFile(mesh.control, peer.id, file, { signal })
+  const seconds = (performance.now() - startedAt) / 1_000
+  if (options.json === true)
+    printJson({ file, bytes, seconds, peer: { id: peer.id, hostname: peer.hostname } }, terminal)
+  else
+    terminal.print(
+      `${file} is at ${plain(peer.hostname)}: ${bytes} bytes in ${seconds.toFixed(2)} s, ${((bytes * 8) / seconds / 1e9).toFixed(2)} Gb/s`,
+    )
+}
+
+async function receive(
+  folder: string,
+  options: MeshCommandOptions,
+  { terminal, signal }: CommandContext,
+): Promise<void> {
+  await using mesh = await open(options, signal, { visitor: false })
+  receiveFiles(mesh.control, folder, (file) => {
+    if (options.json === true) printJson({ received: file }, terminal)
+    else terminal.print(`${plain(file.name)}: ${file.byteLength} bytes from ${file.from.slice(0, 16)}`)
+  })
+  terminal.note('Waiting for files; Ctrl-C ends it.')
+  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+}
+
+/** Peers by name or key; all when nobody in particular is wanted. */
+function chosen(mesh: ThunderboltMesh, wanted: string | undefined): readonly MeshPeer[] {
+  const peers = mesh.peers.filter(
+    ({ id, hostname }) => wanted === undefined || hostname === wanted || id.startsWith(wanted),
+  )
+  if (peers.length > 0) return peers
+  throw new EGpuError(
+    EGpuErrorCode.PeerLost,
+    wanted === undefined ? 'no peer is connected' : `no peer called ${wanted} is connected`,
+  )
+}
+
 /** A visitor: it sees and asks everything but is no member, so a running program of this host is not disturbed. */
-function open(options: MeshCommandOptions, signal: AbortSignal, settleMs?: number): Promise<ThunderboltMesh> {
+function open(
+  options: MeshCommandOptions,
+  signal: AbortSignal,
+  changes: Pick<MeshOptions, 'visitor' | 'settleMs'> = {},
+): Promise<ThunderboltMesh> {
   const mesh: MeshOptions = {
     signal,
     visitor: true,
     directory: options.directory,
     lan: options.lan,
     probeBytes: 0,
-    settleMs,
     inventory: inventoryOf(options),
+    ...changes,
   }
   // The key is made before anything else, so that an unusable folder is said at once.
   loadIdentity(options.directory ?? defaultMeshDirectory())

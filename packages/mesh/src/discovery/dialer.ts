@@ -81,12 +81,15 @@ export class Dialer {
   async #pursue(key: string, entry: Entry): Promise<void> {
     const { target, stop } = entry
     const { nodeId, connected, dial } = this.#options
+    const givenUp = new Promise<void>((resolve) =>
+      stop.signal.addEventListener('abort', () => resolve(), { once: true }),
+    )
     let peerId = target.peerId
     if (peerId !== undefined && nodeId < peerId) await pause(entry, headStartMs)
     while (!stop.signal.aborted) {
       const open = connected(target, peerId)
       if (open !== undefined) {
-        await Promise.race([open.closed, aborted(stop.signal)])
+        await Promise.race([open.closed, givenUp])
         // What ended it is often still going on; the first attempt is quick all the same.
         await pause(entry, backoffMs.first)
         continue
@@ -119,8 +122,4 @@ function pause(entry: Entry, ms: number): Promise<void> {
     entry.stop.signal.addEventListener('abort', end, { once: true })
     if (entry.stop.signal.aborted) end()
   })
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }

@@ -41,7 +41,7 @@ async function obey(command: HostCommand): Promise<unknown> {
     })
     for (const type of ['peer-connected', 'peer-lost', 'link-up', 'link-down', 'refused', 'peer-changed'] as const)
       mesh.on(type, (event) => process.send?.({ event: { ...event, at: Date.now() } }))
-    return { nodeId: mesh.nodeId, port: mesh.port }
+    return { nodeId: mesh.nodeId, port: mesh.port, at: Date.now() }
   }
   if (mesh === undefined) throw new Error('the mesh was not started')
   if (command.run === 'read')
@@ -66,7 +66,7 @@ async function obey(command: HostCommand): Promise<unknown> {
     return true
   }
   await mesh.close()
-  process.disconnect()
+  mesh = undefined
   return true
 }
 

@@ -22,6 +22,13 @@ export interface HostReading {
   readonly totalBandwidthGbps: number
 }
 
+export interface HostStart {
+  readonly nodeId: string
+  readonly port: number
+  /** When it was up. */
+  readonly at: number
+}
+
 export type HostEvent = MeshEvent & { readonly at: number }
 
 /** A host that runs a mesh, steered from the test. */
@@ -142,10 +149,7 @@ export class MeshNetwork implements AsyncDisposable {
     return this.#hosts.get(name) as MeshHost
   }
 
-  start(
-    name: string,
-    settings: Partial<HostSettings> = {},
-  ): Promise<{ readonly nodeId: string; readonly port: number }> {
+  start(name: string, settings: Partial<HostSettings> = {}): Promise<HostStart> {
     return this.host(name).ask({
       run: 'start',
       settings: { ...(this.#settings.get(name) as HostSettings), ...settings },

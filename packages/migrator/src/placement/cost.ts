@@ -1,4 +1,3 @@
-import { workTime } from '@egpu/core'
 import type { ComputeTarget, WorkloadNeeds, WorkloadProfile } from '@egpu/core'
 import { ratesOf } from './rates.ts'
 import type { MeasuredRates } from './rates.ts'
@@ -53,22 +52,28 @@ const assumedLossMs = 7_000
  * dispatches and round trips, all shared with what runs there; the state's way there first; and the risk of a target
  * that can vanish.
  */
-export function estimate(job: Job, target: ComputeTarget, circumstances: Circumstances = {}): Estimate {
+export function estimate(
+  job: Job,
+  target: ComputeTarget,
+  circumstances: Circumstances = {},
+  sharing: number = circumstances.sharing ?? 0,
+): Estimate {
   const { needs, unitsLeft, stateBytes = 0, residentOn } = job
-  const { sharing = 0, measured, lossMs = assumedLossMs } = circumstances
+  const { measured, lossMs = assumedLossMs } = circumstances
   const rates = ratesOf(target, measured)
-  const profile = needs.profile ?? assumedProfile
-  const link = { linkGBps: { toDevice: rates.toDeviceGBps, fromDevice: rates.fromDeviceGBps } }
-  const inHostMemory = target.kind === 'cpu'
-  const work = inHostMemory ? { ...profile, toDeviceBytes: 0, fromDeviceBytes: 0, roundTrips: 0 } : profile
-  const time = workTime(work, rates, { ...link, latencyMs: rates.latencyMs })?.totalMs ?? 0
+  const { flops = 0, vramBytes = 0, overlap = 0, ...link } = needs.profile ?? assumedProfile
+  const isLocal = target.kind === 'cpu'
+  const toBytes = isLocal ? 0 : (link.toDeviceBytes ?? 0)
+  const fromBytes = isLocal ? 0 : (link.fromDeviceBytes ?? 0)
+  // Core's `workTime`, without its checks: a plan weighs a thousand targets in a millisecond.
+  const onTargetMs = Math.max((flops / rates.flops) * 1e3, vramBytes / (rates.memoryGBps * 1e6))
+  const copyMs = toBytes / (rates.toDeviceGBps * 1e6) + fromBytes / (rates.fromDeviceGBps * 1e6)
   // A copy has the latency of its round trip on top of its bytes.
-  const copies = inHostMemory
-    ? 0
-    : Number((profile.toDeviceBytes ?? 0) > 0) + Number((profile.fromDeviceBytes ?? 0) > 0)
+  const trips = isLocal ? 0 : (link.roundTrips ?? 0) + Number(toBytes > 0) + Number(fromBytes > 0)
+  const time = onTargetMs + Math.max(0, copyMs - overlap * onTargetMs) + trips * rates.latencyMs
   const taste = 1 + runtimeStep * Math.max(0, needs.runtimes.indexOf(target.runtime))
-  const unitMs = (time + rates.dispatchMs + copies * rates.latencyMs) * (sharing + 1) * taste
-  const isThere = residentOn === target.id || inHostMemory
+  const unitMs = (time + rates.dispatchMs) * (sharing + 1) * taste
+  const isThere = residentOn === target.id || isLocal
   const setupMs = isThere || unitsLeft === undefined ? 0 : stateBytes / (rates.toDeviceGBps * 1e6)
   const finishMs = setupMs + unitMs * (unitsLeft ?? 1)
   const lossesPerHour = circumstances.lossesPerHour ?? (target.removable ? 1 / assumedHoursBetweenLosses : 0)

@@ -1,4 +1,4 @@
-import { RuntimeKind } from '@egpu/core'
+import { RuntimeKind, workTime } from '@egpu/core'
 import type { ComputeTarget, WorkloadNeeds } from '@egpu/core'
 import { misfitOf } from './compatibility.ts'
 import type { Misfit } from './compatibility.ts'
@@ -71,6 +71,8 @@ class Plan {
   constructor(question: PlacementQuestion) {
     this.#question = question
     this.#misfit = misfitOf(question.needs)
+    // Refuses a profile that cannot be, once and not for each target.
+    if (question.needs.profile !== undefined) workTime(question.needs.profile, {}, {})
     this.#job = { ...question.job, needs: question.needs }
   }
 
@@ -78,7 +80,7 @@ class Plan {
     const { preferCpu } = this.#question
     if (preferCpu === true && target.runtime === RuntimeKind.Cpu) return 0
     const circumstances = this.#question.circumstances?.(target)
-    return estimate(this.#job, target, { ...circumstances, sharing: this.#use(target).workloads }).expectedMs
+    return estimate(this.#job, target, circumstances, this.#use(target).workloads).expectedMs
   }
 
   whyNot(target: ComputeTarget): Misfit | undefined {

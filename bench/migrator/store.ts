@@ -20,15 +20,15 @@ export async function measure(): Promise<Figure[]> {
   try {
     const source = join(directory, 'source')
     const bytes = noise(byteLength)
+    const home = join(directory, 'store')
+    const store = directoryStore(home)
+    const token = await store.acquire('bench')
     const times = { copies: [], saves: [], coldReads: [], coldRestores: [], reads: [], restores: [] } as Times
     for (let round = 0; round < rounds; round += 1) {
       // Nothing is like the round before, so nothing can be left out.
       for (let at = 0; at < bytes.byteLength; at += 4_096) bytes[at] = (bytes[at] as number) + 1
       await writeFile(source, bytes)
       spawnSync('sync', ['-f', source])
-      const home = join(directory, `store-${round}`)
-      const store = directoryStore(home)
-      const token = await store.acquire('bench')
       // Whoever is second finds the disk busy with what the first left to do.
       const turns = [
         async () =>
@@ -43,9 +43,10 @@ export async function measure(): Promise<Figure[]> {
       times.coldRestores.push(await timed(() => restore(store)))
       times.reads.push(await timed(async () => dd(`if=${pack}`, 'of=/dev/null')))
       times.restores.push(await timed(() => restore(store)))
-      await store.close()
-      await rm(home, { recursive: true })
+      const [newest] = await store.list('bench')
+      await store.remove('bench', newest?.generation ?? 0)
     }
+    await store.close()
     const { copies, saves, coldReads, coldRestores, reads, restores } = times
     return [
       compared('directory store save', saves, copies, 'dd conv=fsync of the same bytes'),

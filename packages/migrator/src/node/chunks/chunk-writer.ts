@@ -1,8 +1,11 @@
 import type { ChunkRef } from '../manifest.ts'
 import { chunkPool } from './chunk-pool.ts'
 
-/** Bytes on their way: enough to keep the disk and two hashing threads busy while the next ones come in. */
-const inFlightBytes = 2 ** 23
+/**
+ * Bytes on their way: enough to keep the disk and two hashing threads busy while the next ones come in, also on a machine
+ * so busy that each thread waits long for its turn.
+ */
+const inFlightBytes = 2 ** 24
 const leastInFlight = 4
 const mostInFlight = 64
 

@@ -10,7 +10,7 @@ import { contentOf, corrupt } from './content.ts'
 const runBytes = 2 ** 21
 
 /** Runs that are read ahead of the one being checked. */
-const readAhead = 2
+const readAhead = 4
 
 export interface ReadPartOptions extends ReadOptions {
   /** Checks the SHA-256 of each chunk too; CRC-32 finds every accident, this finds intent as well. */

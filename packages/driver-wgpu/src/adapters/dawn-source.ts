@@ -1,6 +1,7 @@
 import { abandonable, EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
 import { loadNative, resolvePackage, withEnvironment } from '../host.ts'
+import { keepForAWhile } from '../device/held-devices.ts'
 import { describeAdapter } from './adapter-seen.ts'
 import type { AdapterSeen, FreshAdapter } from './adapter-seen.ts'
 import { chooseDrivers, knownChoice } from './driver-choice.ts'
@@ -103,7 +104,9 @@ async function importDawn(): Promise<DawnModule> {
       driver: 'wgpu',
     })
   }
-  return (await import(/* @vite-ignore */ /* webpackIgnore: true */ url)) as DawnModule
+  const dawn = (await import(/* @vite-ignore */ /* webpackIgnore: true */ url)) as DawnModule
+  // Most instances are looked at once and dropped.
+  return { create: (flags) => keepForAWhile(dawn.create(flags)) }
 }
 
 async function listAdapters(

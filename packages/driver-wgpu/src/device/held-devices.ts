@@ -16,6 +16,20 @@ export interface HeldDevice {
  */
 const held = new Set<HeldDevice>()
 
+/**
+ * Instances that nobody needs any more. Dawn for Node still has an event of theirs to process in one of the next turns,
+ * and aborts the process when the instance was collected by then (`InstanceBase::ProcessEvents`, seen with 0.6.2).
+ */
+const lingering = new Set<object>()
+const lingerMs = 5000
+
+/** Keeps an instance of Dawn from being collected before it is through with everything. */
+export function keepForAWhile<T extends object>(instance: T): T {
+  lingering.add(instance)
+  laterQuietly(lingerMs, () => laterQuietly(0, () => lingering.delete(instance)))
+  return instance
+}
+
 /** A dead driver may never report the end of its device. */
 const patienceMs = 2000
 
@@ -33,6 +47,7 @@ export async function retireDevice(entry: HeldDevice): Promise<void> {
   let timer: { cancel(): void } | undefined
   await Promise.race([entry.device.lost, new Promise<void>((resolve) => (timer = laterQuietly(patienceMs, resolve)))])
   timer?.cancel()
+  keepForAWhile(entry.keepAlive)
   held.delete(entry)
 }
 

@@ -3,12 +3,19 @@ import { RootNode } from './handles/queue-handle.ts'
 
 /** Hands errors that no scope caught from whichever device to those who listen on the protected one. */
 export function forwardErrors(node: DeviceNode, device: GPUDevice): void {
+  const listener = (event: GPUUncapturedErrorEvent): void => forward(event, node, device)
+  let listenedTo: GPUDevice | undefined
+  // Dawn for Node holds on to listeners, and through them to everything here, until they are taken back.
+  const detach = (): void => listenedTo?.removeEventListener('uncapturederror', listener)
   const attach = (real: GPUDevice): GPUDevice => {
-    real.addEventListener('uncapturederror', (event) => forward(event, node, device))
+    detach()
+    listenedTo = real
+    real.addEventListener('uncapturederror', listener)
     return real
   }
   // Also attaches to every device to come.
   void new RootNode(node.core, attach)
+  void node.core.ended.promise.then(detach)
 }
 
 function forward(event: GPUUncapturedErrorEvent, node: DeviceNode, device: GPUDevice): void {

@@ -18,7 +18,7 @@ export const fromOption = (): Option =>
     '--from <file>',
     "read what `egpu dump` wrote, or a Mac's `ioreg -a -l`, instead of this machine",
   ).conflicts('sysfsRoot')
-export const yesOption = (): Option => new Option('--yes', 'change the system; without it the plan is shown')
+export const yesOption = (): Option => new Option('--yes', 'do it without asking')
 
 export const gpuArgument = ['[gpu]', 'id or PCI address; the only external GPU when left out'] as const
 

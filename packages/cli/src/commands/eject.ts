@@ -4,6 +4,7 @@ import type { EGpuDriver } from '@egpu/core/driver'
 import type { CudaDriver, CudaGuest, CudaOptions, Leaving } from '@egpu/driver-cuda'
 import type { Command } from 'commander'
 import { observingDrivers, type MachineOptions } from '../machine.ts'
+import { agreed } from '../output/agreed.ts'
 import { chosenDevice } from '../output/chosen-device.ts'
 import { moveReport, printLeavings } from '../output/cuda-text.ts'
 import { deviceName } from '../output/device-text.ts'
@@ -15,7 +16,7 @@ import { gpuArgument, jsonOption, sysfsRootOption, yesOption, type CommandContex
 
 interface EjectOptions extends MachineOptions {
   readonly json?: boolean | undefined
-  /** Really do it. Without, the plan is shown and nothing changes. */
+  /** Do it without asking. */
   readonly yes?: boolean | undefined
 }
 
@@ -36,14 +37,16 @@ export function registerEject(
   egpu
     .command('eject')
     .argument(...gpuArgument)
-    .description('show how a GPU is taken off the bus, and what becomes of the programs on it; with --yes, do it')
+    .description('show how a GPU is taken off the bus, and what becomes of the programs on it; then do it')
     .addOption(jsonOption())
     .addOption(sysfsRootOption())
     .addOption(yesOption())
     .action((gpu: string | undefined, options: EjectOptions) => eject(gpu, options, context, world))
 }
 
-/** Shows how a GPU is taken off the bus, and with `--yes` does it. Throws when it is not safe to unplug afterwards. */
+/**
+ * Shows how a GPU is taken off the bus, and does it when asked to or with `--yes`. Throws when it is not safe to unplug afterwards.
+ */
 async function eject(
   gpu: string | undefined,
   options: EjectOptions,
@@ -57,7 +60,7 @@ async function eject(
   if (options.yes !== true) {
     const leavings = cuda === undefined ? [] : await planCuda(device, cuda, world, signal)
     await showPlan(manager, device, leavings, options.json === true, terminal)
-    return
+    if (options.json === true || !(await agreed(terminal, 'Eject it now?', signal))) return
   }
   const guest = cuda === undefined ? undefined : await addGuest(manager, cuda, world, terminal)
   try {
@@ -152,5 +155,4 @@ async function showPlan(
   printPlan({ ...plan.removal, holders: plan.removal.holders.filter(({ pid }) => !leaving.has(pid)) }, terminal)
   if (plan.removal.refusals.length > 0 || leavings.some(({ how }) => how === 'stay'))
     throw new Error('nothing was changed: it cannot be done like this')
-  terminal.print(terminal.colors.bold('Nothing was changed. Do it with --yes.'))
 }

@@ -3,6 +3,7 @@ import type { EGpuDevice, PassthroughPlan } from '@egpu/core'
 import type { EGpuDriver, PassthroughCapability } from '@egpu/core/driver'
 import { EGpuManager } from '@egpu/core'
 import { observingDrivers, type MachineOptions } from '../machine.ts'
+import { agreed } from '../output/agreed.ts'
 import { chosenDevice } from '../output/chosen-device.ts'
 import { deviceName } from '../output/device-text.ts'
 import { printJson } from '../output/json.ts'
@@ -33,7 +34,7 @@ export function registerPassthrough(egpu: Command, { terminal, signal }: Command
   }
 }
 
-/** Hands a GPU to a virtual machine, or takes it back. Shows the plan, and changes something only with `--yes`. */
+/** Hands a GPU to a virtual machine, or takes it back. Shows the plan, and changes something only when asked to, or with `--yes`. */
 async function passthrough(
   action: keyof typeof actions,
   gpu: string | undefined,
@@ -48,8 +49,8 @@ async function passthrough(
   const onStep = stepReport(terminal)
   if (action === 'release') {
     if (options.yes !== true) {
-      terminal.print(`${deviceName(device)} would go back to its own driver. Nothing was changed. Do it with --yes.`)
-      return
+      terminal.print(`${deviceName(device)} would go back to its own driver.`)
+      if (!(await agreed(terminal, 'Give it back now?', signal))) return
     }
     finish(
       await capability.release(key, { signal, onStep }),
@@ -61,8 +62,8 @@ async function passthrough(
   const plan = await capability.plan(key, { signal })
   if (action === 'plan' || options.yes !== true) {
     if (options.json === true) printJson(plan, terminal)
-    else showPlan(device, plan, action, terminal)
-    return
+    else showPlan(device, plan, terminal)
+    if (action === 'plan' || options.json === true || !(await agreed(terminal, 'Bind it now?', signal))) return
   }
   finish(
     await capability.bind(plan, { signal, onStep }),
@@ -83,11 +84,10 @@ function capabilityFor(
   throw new Error(`no driver can pass ${deviceName(device)} to a virtual machine here`)
 }
 
-function showPlan(device: EGpuDevice, plan: PassthroughPlan, action: string, terminal: Terminal): void {
+function showPlan(device: EGpuDevice, plan: PassthroughPlan, terminal: Terminal): void {
   terminal.print(`To pass ${deviceName(device)} to a virtual machine (${plan.functions.join(', ')} go together):`)
   printPlan(plan, terminal)
   terminal.print(`\nfor QEMU\n${plan.qemuArguments.join(' ')}\n\nfor libvirt\n${plan.libvirtXml}`)
-  if (action === 'bind') terminal.print(terminal.colors.bold('Nothing was changed. Do it with --yes.'))
 }
 
 function finish(

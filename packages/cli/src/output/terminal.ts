@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline/promises'
 import { createColors } from 'picocolors'
 
 /** Where a command writes, and how: a parameter, so that tests read what a person would see. */
@@ -8,6 +9,8 @@ export interface Terminal {
   readonly note: (line: string) => void
   /** Replaces the progress line; nothing where there is no terminal. */
   readonly progress: (line: string) => void
+  /** Asks a person; there only where somebody can answer. */
+  readonly confirm?: ((question: string, signal: AbortSignal) => Promise<boolean>) | undefined
   readonly columns: number
   readonly isInteractive: boolean
   /** Whether 24-bit colours can be shown. */
@@ -16,6 +19,7 @@ export interface Terminal {
 }
 
 interface Streams {
+  readonly stdin?: NodeJS.ReadStream
   readonly stdout: NodeJS.WriteStream
   readonly stderr: NodeJS.WriteStream
   readonly env: NodeJS.ProcessEnv
@@ -25,7 +29,7 @@ interface Streams {
  * The process's own terminal. No colours when NO_COLOR is set (https://no-color.org) or FORCE_COLOR is 0; else on a
  * terminal, or wherever FORCE_COLOR is set.
  */
-export function processTerminal({ stdout, stderr, env }: Streams = process): Terminal {
+export function processTerminal({ stdin, stdout, stderr, env }: Streams = process): Terminal {
   const isInteractive = stdout.isTTY
   const wantsColor = wantsColorIn(env, isInteractive)
   let progressShown = false
@@ -47,6 +51,10 @@ export function processTerminal({ stdout, stderr, env }: Streams = process): Ter
       stderr.write(`\r\u001B[2K${line.slice(0, (stderr.columns ?? 80) - 1)}`)
       progressShown = true
     },
+    confirm:
+      stdin?.isTTY === true && stdout.isTTY
+        ? (question, signal) => confirm(stdin, stdout, question, signal)
+        : undefined,
     columns: stdout.columns ?? 80,
     isInteractive,
     hasTrueColor: wantsColor && (env['COLORTERM'] === 'truecolor' || env['COLORTERM'] === '24bit'),
@@ -58,4 +66,19 @@ function wantsColorIn(env: NodeJS.ProcessEnv, isInteractive: boolean): boolean {
   const force = env['FORCE_COLOR']
   if (env['NO_COLOR'] || force === '0' || force === 'false') return false
   return force === undefined ? isInteractive && env['TERM'] !== 'dumb' : true
+}
+
+/** Anything but a yes is a no, an aborted question too. */
+async function confirm(
+  input: NodeJS.ReadStream,
+  output: NodeJS.WriteStream,
+  question: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const asking = createInterface({ input, output })
+  try {
+    return /^y(es)?$/i.test((await asking.question(`${question} [y/N] `, { signal })).trim())
+  } finally {
+    asking.close()
+  }
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { arch, release } from 'node:os'
-import { EGpuManager } from '@egpu/core'
+import { EGpuError, EGpuErrorCode, EGpuManager } from '@egpu/core'
 import type { EGpuDriver } from '@egpu/core/driver'
 
 export interface MachineOptions {
@@ -50,9 +50,8 @@ async function recordedDriver(file: string): Promise<EGpuDriver> {
   try {
     recording = JSON.parse(bytes.toString('utf8'))
   } catch (error) {
-    throw new Error(`${file} is not whole: ${(error as Error).message}; record it again with egpu dump`, {
-      cause: error,
-    })
+    const message = `${file} is not whole: ${(error as Error).message}; record it again with egpu dump`
+    throw new EGpuError(EGpuErrorCode.MalformedData, message, { cause: error })
   }
   return linuxDriver({ recording: checkRecording(recording) })
 }

@@ -1,18 +1,17 @@
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { MachineRecording, TreeRecording } from './recording.ts'
 
-/** The recording, or a `TypeError` that says what is wrong with it. Strings in it are still whatever they are. */
+/** The recording; throws `EGPU_MALFORMED_DATA` with what is wrong when it is none. Strings in it are still whatever they are. */
 export function checkRecording(value: unknown): MachineRecording {
   if (!isRecord(value) || value['kind'] !== 'egpu-linux-recording') {
-    throw new TypeError('this is no recording of a Linux machine (kind is not egpu-linux-recording)')
+    throw malformed('this is no recording of a Linux machine (kind is not egpu-linux-recording)')
   }
   if (value['version'] !== 1) {
-    throw new TypeError(
-      `this recording has version ${String(value['version'])}; this release reads version 1: update it`,
-    )
+    throw malformed(`this recording has version ${String(value['version'])}; this release reads version 1: update it`)
   }
   const usb = value['usb']
   const sound = isTree(value['sysfs']) && isTree(value['proc']) && Array.isArray(usb) && usb.every(isUsbDevice)
-  if (!sound) throw new TypeError('this recording is damaged: record it again with egpu dump')
+  if (!sound) throw malformed('this recording is damaged: record it again with egpu dump')
   return value as unknown as MachineRecording
 }
 
@@ -40,4 +39,8 @@ function isUsbDevice(value: unknown): boolean {
   const numbers = ['vendorId', 'productId', 'deviceClass'].every((name) => Number.isInteger(value[name]))
   const name = value['productName']
   return numbers && typeof value['place'] === 'string' && (name === undefined || typeof name === 'string')
+}
+
+function malformed(message: string): EGpuError {
+  return new EGpuError(EGpuErrorCode.MalformedData, message, { driver: 'linux' })
 }

@@ -14,6 +14,7 @@ export const systemPackages = {
   'ceph-osd': 'the same',
   chromium: 'browser tests, and the SwiftShader Vulkan driver that Dawn runs on without a GPU',
   cpio: 'packs the QEMU guest',
+  'etcd-server': 'the coordinator of the mesh, a cluster in network namespaces',
   gcc: 'the Vulkan layer that loses devices, the fake IOKit, the fake CUDA',
   'gir1.2-umockdev-1.0': "udev's socket with a mocked machine",
   iperf3: 'the rival of bulk transfers',

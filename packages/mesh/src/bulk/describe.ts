@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import type { AbortOptions } from '@egpu/core'
-import { HashPool, sharedBuffer } from './hash-pool.ts'
+import { hashes, sharedBuffer } from './hash-pool.ts'
 import { defaultChunkBytes } from './manifest.ts'
 import type { BulkManifest } from './manifest.ts'
 import { mostChunkBytes } from './chunk.ts'
@@ -40,7 +40,6 @@ export async function hashChunks(
   const count = Math.ceil(byteLength / chunkBytes)
   const ids = Array.from<string>({ length: count })
   let next = 0
-  await using pool = new HashPool()
   const work = async (): Promise<void> => {
     const buffer = sharedBuffer(Math.min(chunkBytes, byteLength))
     for (let index = next++; index < count; index = next++) {
@@ -48,7 +47,7 @@ export async function hashChunks(
       const offset = index * chunkBytes
       const bytes = buffer.subarray(0, Math.min(chunkBytes, byteLength - offset))
       await readFully(file, bytes, offset)
-      ids[index] = await pool.sha256(bytes)
+      ids[index] = await hashes.sha256(bytes)
     }
   }
   await Promise.all(Array.from({ length: Math.min(inFlight, count) }, work))

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
@@ -16,12 +17,13 @@ interface Hand {
 /** More hands than this are never needed to keep up with a cable: one does 10 Gb/s. */
 const mostHands = 4
 
-/** SHA-256 in worker threads, so that the event loop is free for the sockets. Threads start when first needed. */
-export class HashPool implements AsyncDisposable {
+/** Handing less to a thread takes longer than hashing it. */
+const worthAThread = 2 ** 16
+
+class HashPool {
   readonly #size: number
   readonly #hands: Hand[] = []
   #ids = 0
-  #isClosed = false
 
   constructor(size: number = Math.max(1, Math.min(mostHands, availableParallelism() - 1))) {
     this.#size = size
@@ -29,7 +31,7 @@ export class HashPool implements AsyncDisposable {
 
   /** SHA-256 of bytes in a `SharedArrayBuffer`, in hex. They must not change before it resolves. */
   sha256(bytes: Uint8Array): Promise<string> {
-    if (this.#isClosed) return Promise.reject(new EGpuError(EGpuErrorCode.Closed, 'the hashing threads were closed'))
+    if (bytes.byteLength < worthAThread) return Promise.resolve(createHash('sha256').update(bytes).digest('hex'))
     return new Promise((resolve, reject) => {
       const hand = this.#hand()
       const id = (this.#ids += 1)
@@ -38,15 +40,6 @@ export class HashPool implements AsyncDisposable {
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
       hand.worker.postMessage({ id, bytes: new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength) })
     })
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true
-    await Promise.all(this.#hands.splice(0).map(({ worker }) => worker.terminate()))
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close()
   }
 
   /** The least busy; a new one while there may be more and none is idle. */
@@ -63,7 +56,7 @@ export class HashPool implements AsyncDisposable {
       if (hand.jobs.size === 0) worker.unref()
     })
     worker.on('error', (error) => this.#drop(hand, error))
-    worker.on('exit', () => this.#drop(hand, new EGpuError(EGpuErrorCode.Closed, 'the hashing threads were closed')))
+    worker.on('exit', () => this.#drop(hand, new EGpuError(EGpuErrorCode.Closed, 'a hashing thread has ended')))
     this.#hands.push(hand)
     return hand
   }
@@ -75,6 +68,12 @@ export class HashPool implements AsyncDisposable {
     hand.jobs.clear()
   }
 }
+
+/**
+ * SHA-256 in worker threads, so that the event loop is free for the sockets. Threads start when first needed, serve the
+ * whole process, and do not keep it alive.
+ */
+export const hashes: { sha256(bytes: Uint8Array): Promise<string> } = new HashPool()
 
 /** Memory that a worker thread can read without a copy. */
 export function sharedBuffer(byteLength: number): Buffer {

@@ -2,7 +2,7 @@ import { EGpuError, EGpuErrorCode, abandonable } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
 import { malformed } from './chunk.ts'
 import type { ChunkRef } from './chunk.ts'
-import { HashPool, sharedBuffer } from './hash-pool.ts'
+import { hashes, sharedBuffer } from './hash-pool.ts'
 import { Lane } from './lane.ts'
 import type { BulkLink, ChunkTask } from './lane.ts'
 import type { BulkAddress } from './server.ts'
@@ -83,7 +83,7 @@ class Run<C extends ChunkRef> {
   readonly #sink: ChunkSink<C>
   readonly #options: Settings
   readonly #stop = new AbortController()
-  readonly #hashes: HashPool | undefined
+  readonly #verify: boolean
   readonly #lanes = new Set<Lane>()
   readonly #free: Buffer[] = []
   readonly #returned: Task<C>[] = []
@@ -106,7 +106,7 @@ class Run<C extends ChunkRef> {
     this.#wanted = wanted[Symbol.iterator]()
     this.#sink = sink
     this.#options = { streamsPerLink, stallMs, patienceMs }
-    this.#hashes = verify ? new HashPool() : undefined
+    this.#verify = verify
     this.#slots = source.links.length * streamsPerLink * depth + settling
     this.#done = new Promise((resolve, reject) => {
       this.#finish = (result) => (result === undefined ? resolve() : reject(result.error))
@@ -121,7 +121,12 @@ class Run<C extends ChunkRef> {
   async result(): Promise<PullReport> {
     const { links } = this.#source
     const { streamsPerLink, patienceMs } = this.#options
-    this.#patience = setTimeout(() => this.#fail(this.#impatience()), patienceMs)
+    this.#patience = setTimeout(() => {
+      // While everything asked for is here and waits for the sink, no link is to blame.
+      const isDue = this.#returned.length > 0 || [...this.#lanes].some(({ due }) => due.length > 0)
+      if (this.#busy.size > 0 && !isDue) this.#patience?.refresh()
+      else this.#fail(this.#impatience())
+    }, patienceMs)
     const streams = links.flatMap((link) => Array.from({ length: streamsPerLink }, () => this.#keep(link)))
     void Promise.all(streams).then(() => this.#fail(this.#lastFailure ?? this.#impatience()))
     try {
@@ -131,7 +136,6 @@ class Run<C extends ChunkRef> {
       this.#stop.abort(new EGpuError(EGpuErrorCode.Closed, 'this pull is over'))
       await Promise.all(streams)
       await Promise.all(this.#busy)
-      await this.#hashes?.close()
     }
     return { chunks: this.#chunks, bytes: this.#bytes, perLink: this.#perLink }
   }
@@ -225,7 +229,7 @@ class Run<C extends ChunkRef> {
   async #settle(task: Task<C>): Promise<void> {
     const { chunk, buffer } = task
     const bytes = buffer.subarray(0, chunk.byteLength)
-    const sha256 = await this.#hashes?.sha256(bytes)
+    const sha256 = this.#verify ? await hashes.sha256(bytes) : undefined
     if (this.#stop.signal.aborted) return
     if (sha256 !== undefined && sha256 !== chunk.id) {
       this.#mismatches += 1
@@ -236,7 +240,6 @@ class Run<C extends ChunkRef> {
       return
     }
     await this.#sink(chunk, bytes)
-    // A sink that is waited for is no fault of the links.
     this.#patience?.refresh()
     this.#chunks += 1
     this.#bytes += chunk.byteLength

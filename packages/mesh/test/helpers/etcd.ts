@@ -1,6 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Network } from './namespaces.ts'
 
@@ -10,66 +12,97 @@ export const noEtcd: string | undefined =
     ? undefined
     : 'does not apply to this rig: there is no etcd (Debian: etcd-server)'
 
-const clientPort = 2379
-const peerPort = 2380
+interface Member {
+  readonly name: string
+  readonly host: string
+  readonly clientPort: number
+  readonly peerPort: number
+  /** The command line as it runs where the member is. */
+  inside(command: string, ...args: readonly string[]): [string, string[]]
+}
 
-/** A real etcd, one member in each of some hosts of a network with a LAN. */
+/** A real etcd of three members. */
 export class EtcdCluster implements AsyncDisposable {
   /** For `etcdCoordinator`. */
   readonly endpoints: readonly string[]
-  readonly #network: Network
   readonly #home: string
-  readonly #members: readonly string[]
+  readonly #members: readonly Member[]
   readonly #running = new Map<string, ChildProcess>()
 
-  private constructor(network: Network, home: string, members: readonly string[]) {
-    this.#network = network
+  private constructor(home: string, members: readonly Member[]) {
     this.#home = home
     this.#members = members
-    this.endpoints = members.map((host) => `http://${address(network, host)}:${clientPort}`)
+    this.endpoints = members.map(({ host, clientPort }) => `http://${host}:${clientPort}`)
   }
 
-  /** Resolves once the cluster has a leader. */
-  static async start(network: Network, members: readonly string[]): Promise<EtcdCluster> {
+  /** One member in each of some hosts of a network with a LAN. Resolves once there is a leader. */
+  static start(network: Network, names: readonly string[]): Promise<EtcdCluster> {
+    return EtcdCluster.#start(
+      names.map((name) => ({
+        name,
+        host: address(network, name),
+        clientPort: 2_379,
+        peerPort: 2_380,
+        inside: (command, ...args) => network.inside(name, command, ...args),
+      })),
+    )
+  }
+
+  /** All on loopback. */
+  static async onLoopback(): Promise<EtcdCluster> {
+    const members: Member[] = []
+    for (const name of ['e1', 'e2', 'e3']) {
+      const [clientPort, peerPort] = [await freePort(), await freePort()]
+      members.push({
+        name,
+        host: '127.0.0.1',
+        clientPort,
+        peerPort,
+        inside: (command, ...args) => [command, [...args]],
+      })
+    }
+    return EtcdCluster.#start(members)
+  }
+
+  static async #start(members: readonly Member[]): Promise<EtcdCluster> {
     // In memory: it is not the disk that is tested.
-    const cluster = new EtcdCluster(network, await mkdtemp('/dev/shm/egpu-etcd-'), members)
-    for (const host of members) cluster.run(host)
-    await cluster.#healthy(members[0] as string)
+    const cluster = new EtcdCluster(await mkdtemp('/dev/shm/egpu-etcd-'), members)
+    for (const { name } of members) cluster.run(name)
+    await cluster.#healthy()
     return cluster
   }
 
   get members(): readonly string[] {
-    return this.#members
+    return this.#members.map(({ name }) => name)
   }
 
   /** Starts a member, also again after a kill: it goes on from its data. */
-  run(host: string): void {
-    if (this.#running.has(host)) return
-    const own = address(this.#network, host)
-    const cluster = this.#members.map((each) => `${each}=http://${address(this.#network, each)}:${peerPort}`).join(',')
+  run(name: string): void {
+    const member = this.#members.find((each) => each.name === name)
+    if (member === undefined || this.#running.has(name)) return
+    const { host, clientPort, peerPort, inside } = member
     const args = Object.entries({
-      name: host,
-      'data-dir': join(this.#home, host),
-      'initial-cluster': cluster,
-      'listen-client-urls': `http://0.0.0.0:${clientPort}`,
-      'advertise-client-urls': `http://${own}:${clientPort}`,
-      'listen-peer-urls': `http://0.0.0.0:${peerPort}`,
-      'initial-advertise-peer-urls': `http://${own}:${peerPort}`,
+      name,
+      'data-dir': join(this.#home, name),
+      'initial-cluster': this.#members.map((each) => `${each.name}=http://${each.host}:${each.peerPort}`).join(','),
+      'listen-client-urls': `http://${host}:${clientPort}`,
+      'advertise-client-urls': `http://${host}:${clientPort}`,
+      'listen-peer-urls': `http://${host}:${peerPort}`,
+      'initial-advertise-peer-urls': `http://${host}:${peerPort}`,
       'heartbeat-interval': '100',
       'election-timeout': '1000',
       logger: 'zap',
       'log-level': 'panic',
-    }).flatMap(([name, value]) => [`--${name}`, value])
-    const [command, inside] = this.#network.inside(host, 'etcd', ...args)
-    const child = spawn(command, inside, { stdio: 'ignore' })
-    this.#running.set(host, child)
+    }).flatMap(([option, value]) => [`--${option}`, value])
+    const child = spawn(...inside('etcd', ...args), { stdio: 'ignore' })
+    this.#running.set(name, child)
     child.once('exit', () => {
-      if (this.#running.get(host) === child) this.#running.delete(host)
+      if (this.#running.get(name) === child) this.#running.delete(name)
     })
   }
 
-  signal(host: string, signal: NodeJS.Signals): void {
-    this.#running.get(host)?.kill(signal)
+  signal(name: string, signal: NodeJS.Signals): void {
+    this.#running.get(name)?.kill(signal)
   }
 
   async close(): Promise<void> {
@@ -87,21 +120,29 @@ export class EtcdCluster implements AsyncDisposable {
     return this.close()
   }
 
-  async #healthy(host: string): Promise<void> {
-    const probe = `fetch('http://127.0.0.1:${clientPort}/health').then(async (r) => process.exit((await r.json()).health === 'true' ? 0 : 1), () => process.exit(1))`
+  async #healthy(): Promise<void> {
+    const { inside, host, clientPort } = this.#members[0] as Member
+    const look = `fetch('http://${host}:${clientPort}/health').then(async (answer) => process.exit((await answer.json()).health === 'true' ? 0 : 1), () => process.exit(1))`
     for (let attempt = 0; attempt < 60; attempt += 1) {
-      const isUp = await this.#network.run(host, process.execPath, '-e', probe).then(
-        () => true,
-        () => false,
-      )
-      if (isUp) return
+      const [command, args] = inside(process.execPath, '-e', look)
+      const child = spawn(command, args, { stdio: 'ignore' })
+      if ((await new Promise((resolve) => child.once('exit', resolve))) === 0) return
       await new Promise((resolve) => setTimeout(resolve, 200))
     }
+    await this.close()
     throw new Error('etcd did not come up')
   }
 }
 
 /** Of a host on the LAN of a network. */
-export function address(network: Network, host: string): string {
+function address(network: Network, host: string): string {
   return `10.77.0.${network.hosts.indexOf(host) + 1}`
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
 }

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import type { Server } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -7,6 +8,7 @@ import { join } from 'node:path'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
 import { TokenBook } from '../../src/ownership/token-book.ts'
 import { EtcdCluster } from '../helpers/etcd.ts'
 import { Network } from '../helpers/namespaces.ts'
@@ -16,6 +18,8 @@ export interface ChaosOptions {
   /** Pairs of hosts that go through schedules of their own at the same time. */
   readonly pairs: number
   readonly seed: number
+  /** Called after each schedule. */
+  readonly onSchedule?: ((done: number) => void) | undefined
 }
 
 export interface ChaosResult {
@@ -39,7 +43,7 @@ export const leaseSeconds = 2
  * Pairs of hosts contend for resources through a real etcd of three members while both, and etcd, are stopped, killed,
  * cut off and have their clocks set, at random.
  */
-export async function chaos({ schedules, pairs, seed }: ChaosOptions): Promise<ChaosResult> {
+export async function chaos({ schedules, pairs, seed, onSchedule }: ChaosOptions): Promise<ChaosResult> {
   const home = await mkdtemp(join(tmpdir(), 'egpu-chaos-'))
   const hosts = Array.from({ length: pairs * 2 }, (_, index) => `h${index}`)
   const random = randomFrom(seed)
@@ -47,17 +51,20 @@ export async function chaos({ schedules, pairs, seed }: ChaosOptions): Promise<C
     await using network = await Network.create({ hosts: [...members, ...hosts], lan: true })
     await using etcd = await EtcdCluster.start(network, members)
     await using store = await Store.open(join(home, 'store'))
-    const rig: Rig = { network, etcd, store, home, random, faults: new Map(), kills: [] }
+    const program = await bundled(home)
+    const rig: Rig = { program, network, etcd, store, home, random, faults: new Map(), kills: [] }
     const lanes = Array.from({ length: pairs }, (_, pair) => [`h${pair * 2}`, `h${pair * 2 + 1}`] as const)
     const contenders = lanes.flatMap((lane, pair) => lane.map((host) => new Contender(rig, host, `r${pair}`)))
     await Promise.all(contenders.map((contender) => contender.run()))
     const each = Math.ceil(schedules / pairs)
+    let done = 0
     const stop = new AbortController()
     const shaking = shakeEtcd(rig, stop.signal)
     await Promise.all(
       lanes.map(async (_, pair) => {
         for (let round = 0; round < each; round += 1) {
           await schedule(rig, contenders.slice(pair * 2, pair * 2 + 2))
+          onSchedule?.((done += 1))
         }
       }),
     )
@@ -70,7 +77,28 @@ export async function chaos({ schedules, pairs, seed }: ChaosOptions): Promise<C
   }
 }
 
+/** One file that starts at once: hosts that are killed are started again all the time. */
+async function bundled(home: string): Promise<string> {
+  const outfile = join(home, 'contender.mjs')
+  const etcd3 = createRequire(import.meta.url).resolve('etcd3')
+  await build({
+    entryPoints: [fileURLToPath(new URL('./contender.ts', import.meta.url))],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    conditions: ['@egpu/source'],
+    // Loads its .proto files from beside itself.
+    alias: { etcd3 },
+    external: [etcd3],
+    logLevel: 'error',
+  })
+  return outfile
+}
+
 interface Rig {
+  readonly program: string
   readonly network: Network
   readonly etcd: EtcdCluster
   readonly store: Store
@@ -140,11 +168,11 @@ class Contender {
   }
 
   async run(): Promise<void> {
-    const { network, etcd, store, home } = this.#rig
-    const script = fileURLToPath(new URL('./contender.ts', import.meta.url))
-    const args = ['--conditions=@egpu/source', '--import=tsx', script, this.#host, join(home, `${this.#host}.log`)]
+    const { program, network, etcd, store, home } = this.#rig
     const child = network.spawn(this.#host, process.execPath, [
-      ...args,
+      program,
+      this.#host,
+      join(home, `${this.#host}.log`),
       store.path,
       etcd.endpoints.join(','),
       String(leaseSeconds),
@@ -161,7 +189,8 @@ class Contender {
     const child = this.#child
     if (kind === 'partition') await plug(network, this.#host, false)
     if (kind === 'stop') child?.kill('SIGSTOP')
-    if (kind === 'clock' && child?.connected === true) child.send({ jumpMs: (random() - 0.5) * 7_200_000 })
+    // One that was killed meanwhile hears nothing.
+    if (kind === 'clock') child?.send({ jumpMs: (random() - 0.5) * 7_200_000 }, () => {})
     if (kind === 'kill') {
       child?.kill('SIGKILL')
       kills.push({ host: this.#host, atMs: nowMs() })

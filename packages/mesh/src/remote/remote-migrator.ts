@@ -1,0 +1,231 @@
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import type { AbortOptions, Checkpointable, ComputeTarget } from '@egpu/core'
+import { WorkloadMigrator, cpuTarget, incompatibility } from '@egpu/migrator'
+import type { CheckpointStore, MigrationConfig, MigratorHost } from '@egpu/migrator'
+import { BulkServer } from '../bulk/server.ts'
+import type { PeerConnections } from '../control/peer-connection.ts'
+import type { Coordinator, Tenure } from '../ownership/coordinator.ts'
+import { fencedStore } from '../ownership/fenced-store.ts'
+import { Holding } from '../ownership/holding.ts'
+import { TokenBook } from '../ownership/token-book.ts'
+import { MessageType, readFit, readReplica, readWork } from './messages.ts'
+import type { FitNote, WorkNote } from './messages.ts'
+import { OwnedRun } from './owned-run.ts'
+import { Pins } from './pinned-store.ts'
+import type { RemoteRun } from './remote-run.ts'
+import { ReplicaReceiver } from './replica-receiver.ts'
+import { ReplicaSender } from './replica-sender.ts'
+
+export interface RemoteMigratorOptions {
+  /** `mesh.control` of a `ThunderboltMesh`. */
+  readonly peers: PeerConnections
+  /** An `EGpuManager`. */
+  readonly manager: MigratorHost
+  readonly coordinator: Coordinator
+  /** Where checkpoints of this host's work go, and those of peers' work it stands by for. Not closed. */
+  readonly store: CheckpointStore
+  /** Work this host has code for, by kind. Peers can start these and nothing else. */
+  readonly kinds: Readonly<Record<string, (workloadId: string) => Checkpointable>>
+  readonly migration?: Omit<MigrationConfig, 'store'> | undefined
+  /** File of the highest fencing tokens seen, so that a restart forgets none. Default: in memory. */
+  readonly tokenPath?: string | undefined
+  /** Whether checkpoints travel encrypted; default true. */
+  readonly encrypted?: boolean | undefined
+}
+
+/**
+ * Runs workloads that this host owns, keeps copies of their checkpoints on peers, hands them over, and takes over what peers
+ * hand over. A migrator for this host's devices, and what joins it to those of the others.
+ */
+export class RemoteMigrator implements AsyncDisposable {
+  readonly migrator: WorkloadMigrator
+  readonly #options: RemoteMigratorOptions
+  readonly #bulk: BulkServer
+  readonly #tokens: TokenBook
+  readonly #sender: ReplicaSender
+  readonly #receiver: ReplicaReceiver
+  readonly #runs = new Map<string, OwnedRun>()
+  readonly #standbys = new Map<string, AbortController>()
+  readonly #listeners = new Set<(run: RemoteRun) => void>()
+  readonly #unhandle: readonly (() => void)[]
+  #closing: Promise<void> | undefined
+
+  private constructor(options: RemoteMigratorOptions, bulk: BulkServer, tokens: TokenBook) {
+    const { peers, manager, store, migration = {} } = options
+    this.#options = options
+    this.#bulk = bulk
+    this.#tokens = tokens
+    const pins = new Pins(store)
+    this.#sender = new ReplicaSender(peers, store, pins, bulk)
+    this.#receiver = new ReplicaReceiver(peers, store, tokens)
+    this.migrator = new WorkloadMigrator(manager, {
+      ...migration,
+      store: fencedStore(pins.store, (id) => this.#fence(id)),
+    })
+    this.#unhandle = [
+      peers.handle(MessageType.Fit, async (body) => ({ misfit: (await this.#misfit(readFit(body))) ?? null })),
+      peers.handle(MessageType.Replica, async (body, { connection, signal }) => {
+        await this.#receiveReplica(body, connection.peerId, signal)
+        return null
+      }),
+      peers.handle(MessageType.Take, (body, { connection, signal }) => this.#take(body, connection.peerId, signal)),
+      peers.handle(MessageType.Forget, (body) => this.#forget(readWork(body))),
+    ]
+  }
+
+  /** Resolves once it can be asked by peers. */
+  static async open(options: RemoteMigratorOptions): Promise<RemoteMigrator> {
+    const tokens = await TokenBook.open(options.tokenPath)
+    return new RemoteMigrator(options, await BulkServer.listen({ encrypted: options.encrypted }), tokens)
+  }
+
+  /** What this host owns and runs, started here or come from a peer. */
+  get runs(): readonly RemoteRun[] {
+    return [...this.#runs.values()]
+  }
+
+  /** Called for every run that begins here, also those that come from peers; returns what ends it. */
+  onRun(listener: (run: RemoteRun) => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  /**
+   * Makes this host the owner of a workload and runs it, from its newest checkpoint here if there is one. Rejects with
+   * `EGPU_NOT_OWNER` while another host owns it; `TypeError` for a kind this host has no code for.
+   */
+  async run(kind: string, workloadId: string, options: AbortOptions = {}): Promise<RemoteRun> {
+    if (this.#closing !== undefined) throw new EGpuError(EGpuErrorCode.Closed, 'this remote migrator was closed')
+    if (!Object.hasOwn(this.#options.kinds, kind))
+      throw new TypeError(`this host has no code for work of kind '${kind}'`)
+    return this.#begin(kind, await this.#options.coordinator.acquire(workloadId, options))
+  }
+
+  /** Closes every run after a last checkpoint. Calling it twice is fine. */
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close())
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async #close(): Promise<void> {
+    for (const unhandle of this.#unhandle) unhandle()
+    for (const standby of this.#standbys.values()) standby.abort()
+    await Promise.all([...this.#runs.values()].map((run) => run.close()))
+    await this.migrator.close()
+    this.#sender.close()
+    await this.#bulk.close()
+  }
+
+  async #begin(kind: string, tenure: Tenure): Promise<OwnedRun> {
+    const { coordinator, kinds, manager, peers } = this.#options
+    const { resource: workloadId, token } = tenure
+    await this.#tokens.see(workloadId, token)
+    this.#endStandby(workloadId)
+    this.#receiver.forget(workloadId)
+    const make = kinds[kind] as (workloadId: string) => Checkpointable
+    const run = new OwnedRun({
+      kind,
+      make: () => make(workloadId),
+      holding: new Holding(coordinator, tenure, manager.clock),
+      coordinator,
+      clock: manager.clock,
+      migrator: this.migrator,
+      manager,
+      peers,
+      sender: this.#sender,
+      onOver: () => {
+        if (this.#runs.get(workloadId) === run) this.#runs.delete(workloadId)
+      },
+    })
+    this.#runs.set(workloadId, run)
+    run.start()
+    for (const listener of this.#listeners) listener(run)
+    return run
+  }
+
+  /** Nothing of a workload is restored or committed here unless this host owns it now, by the newest token. */
+  #fence(workloadId: string): void {
+    const run = this.#runs.get(workloadId)
+    if (run === undefined) throw new EGpuError(EGpuErrorCode.StaleEpoch, `this host does not own ${workloadId}`)
+    run.holding.assertHeld()
+    this.#tokens.assertCurrent(workloadId, run.tenure.token)
+  }
+
+  /** Why work with these needs cannot run here; `undefined` when it can. */
+  async #misfit({ workloadId, kind, token, needs }: FitNote): Promise<string | undefined> {
+    const { kinds, manager, migration } = this.#options
+    this.#tokens.assertCurrent(workloadId, token)
+    if (!Object.hasOwn(kinds, kind)) return `has no code for work of kind '${kind}'`
+    const targets: ComputeTarget[] = [...(await manager.targets())]
+    if (migration?.cpu !== false) targets.push((migration?.cpu ?? cpuTarget)().target)
+    const reasons = targets.map((target) => [target.name, incompatibility(needs, target)] as const)
+    if (reasons.some(([, reason]) => reason === undefined)) return undefined
+    if (reasons.length === 0) return 'has no target at all'
+    return `has no target for it: ${reasons.map(([name, reason]) => `${name} ${reason}`).join('; ')}`
+  }
+
+  async #receiveReplica(body: unknown, peerId: string, signal: AbortSignal): Promise<void> {
+    const note = readReplica(body)
+    const { workloadId } = note
+    if (this.#runs.has(workloadId)) {
+      throw new EGpuError(
+        EGpuErrorCode.StaleEpoch,
+        `${workloadId} runs on this host; whoever sends its checkpoints is stale`,
+      )
+    }
+    await this.#receiver.receive(peerId, note, { signal })
+    if (note.isStandby && this.#options.coordinator.promotion.automatic) void this.#standBy(note)
+  }
+
+  /** Takes over once the owner's lease has run out: its host is dead or cut off, and has stopped by then. */
+  async #standBy({ workloadId, kind }: WorkNote): Promise<void> {
+    if (this.#standbys.has(workloadId) || !Object.hasOwn(this.#options.kinds, kind)) return
+    const stop = new AbortController()
+    this.#standbys.set(workloadId, stop)
+    const { coordinator } = this.#options
+    for await (const state of coordinator.watch(workloadId, { signal: stop.signal })) {
+      if (state.kind !== 'free' || state.lastToken === 0) continue
+      try {
+        const tenure = await coordinator.acquire(workloadId, { signal: stop.signal })
+        await this.#begin(kind, tenure)
+      } catch {
+        // Somebody was faster, or the coordinator cannot be reached: the next state tells.
+      }
+    }
+  }
+
+  #endStandby(workloadId: string): void {
+    this.#standbys.get(workloadId)?.abort()
+    this.#standbys.delete(workloadId)
+  }
+
+  async #take(body: unknown, peerId: string, signal: AbortSignal): Promise<{ targetId: string; progress: number }> {
+    const { workloadId, kind, token } = readWork(body)
+    if (!Object.hasOwn(this.#options.kinds, kind)) {
+      throw new EGpuError(EGpuErrorCode.TargetIncompatible, `this host has no code for work of kind '${kind}'`)
+    }
+    await this.#tokens.see(workloadId, token)
+    const run = await this.#begin(kind, await this.#options.coordinator.acquire(workloadId, { signal }))
+    try {
+      const target = await run.startedWithin(signal)
+      return { targetId: target.id, progress: run.workload.progress }
+    } catch (error) {
+      await run.giveBack(peerId)
+      throw error
+    }
+  }
+
+  async #forget({ workloadId, token }: WorkNote): Promise<null> {
+    this.#tokens.assertCurrent(workloadId, token)
+    this.#endStandby(workloadId)
+    this.#receiver.forget(workloadId)
+    if (this.#runs.has(workloadId)) throw new EGpuError(EGpuErrorCode.StaleEpoch, `${workloadId} runs on this host`)
+    const { store } = this.#options
+    for (const { generation } of [...(await store.list(workloadId))].reverse())
+      await store.remove(workloadId, generation)
+    return null
+  }
+}

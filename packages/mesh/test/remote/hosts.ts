@@ -1,0 +1,83 @@
+import { EGpuManager, systemClock } from '@egpu/core'
+import { simDriver } from '@egpu/driver-sim'
+import type { SimDriver } from '@egpu/driver-sim'
+import { memoryStore } from '@egpu/migrator'
+import type { CheckpointStore } from '@egpu/migrator'
+import type { PeerConnections } from '../../src/control/peer-connection.ts'
+import type { Coordinator } from '../../src/ownership/coordinator.ts'
+import { embeddedCoordinator } from '../../src/ownership/embedded-coordinator.ts'
+import { RemoteMigrator } from '../../src/remote/remote-migrator.ts'
+import { pair } from '../helpers/planes.ts'
+import { Tally } from './tally.ts'
+import type { TallyOptions } from './tally.ts'
+
+export interface Host extends AsyncDisposable {
+  readonly peers: PeerConnections
+  readonly driver: SimDriver
+  readonly manager: EGpuManager
+  readonly store: CheckpointStore
+  readonly coordinator: Coordinator
+  readonly remote: RemoteMigrator
+}
+
+export interface HostOptions {
+  readonly memoryBytes?: number
+  readonly tally?: TallyOptions
+  readonly store?: CheckpointStore
+  readonly coordinator?: Coordinator
+}
+
+/** A host with one simulated eGPU and nothing else to run on. */
+export async function host(peers: PeerConnections, options: HostOptions = {}): Promise<Host> {
+  const { memoryBytes = 2 ** 30, tally = {}, store = memoryStore() } = options
+  const driver = simDriver({
+    clock: systemClock,
+    enclosures: [{ id: 'box', name: 'box', plugged: true, gpus: [{ id: 'gpu', name: 'GPU', memoryBytes }] }],
+  })
+  const manager = await EGpuManager.create({ drivers: [driver] })
+  await manager.startMonitoring()
+  const coordinator = options.coordinator ?? (await embeddedCoordinator({ peers }))
+  const remote = await RemoteMigrator.open({
+    peers,
+    manager,
+    coordinator,
+    store,
+    kinds: { tally: (id) => new Tally(id, tally) },
+    migration: { cpu: false, checkpointIntervalMs: 300 },
+  })
+  return {
+    peers,
+    driver,
+    manager,
+    store,
+    coordinator,
+    remote,
+    async [Symbol.asyncDispose]() {
+      await remote.close()
+      await coordinator.close()
+      await manager.close()
+    },
+  }
+}
+
+/** Two paired hosts with a connection over loopback. */
+export async function twoHosts(
+  ofA: HostOptions = {},
+  ofB: HostOptions = {},
+): Promise<{ readonly a: Host; readonly b: Host; cut(): void } & AsyncDisposable> {
+  const planes = await pair()
+  const a = await host(planes.a.plane, ofA)
+  const b = await host(planes.b.plane, ofB)
+  await planes.a.plane.dial({ host: '127.0.0.1', port: planes.b.port })
+  while (planes.b.plane.connections().length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  return {
+    a,
+    b,
+    cut: () => void planes.a.plane.close(),
+    async [Symbol.asyncDispose]() {
+      await a[Symbol.asyncDispose]()
+      await b[Symbol.asyncDispose]()
+      await planes[Symbol.asyncDispose]()
+    },
+  }
+}

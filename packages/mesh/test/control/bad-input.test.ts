@@ -90,7 +90,7 @@ describe('input that was made to break something', () => {
       }
       fromRecords(records)
     }
-  })
+  }, 120_000)
 
   it('as any type of message over a real connection ends that connection at most', async () => {
     await using sides = await pair()

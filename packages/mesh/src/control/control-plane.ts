@@ -10,8 +10,11 @@ import type { PeerConnection, PeerConnections, RequestHandler } from './peer-con
 import { peerOf, Purpose, tlsOptions } from './secure-socket.ts'
 import { controlServer, type ControlServer } from './server.ts'
 
-/** How long a known connection has to answer when a second host shows up with the same key. */
-const rivalAnswerMs = 700
+/**
+ * How long a known connection has to answer when a second host shows up with the same key. Longer than heartbeats need to
+ * give a dead one up (which ends this wait at once), so that a busy host does not lose its place to its copy.
+ */
+const rivalAnswerMs = 3_000
 
 export interface ControlPlaneOptions {
   readonly identity: MeshIdentity

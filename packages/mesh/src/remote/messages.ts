@@ -52,7 +52,7 @@ export function readFit(body: unknown): FitNote {
     throw malformed('the needs name runtimes that nobody knows')
   }
   if (memoryBytes !== undefined && !(Number.isSafeInteger(memoryBytes) && (memoryBytes as number) >= 0)) {
-    throw malformed(`the needs name ${String(memoryBytes)} bytes of memory`)
+    throw malformed('the needs name no count of bytes')
   }
   const limitValues = limits === undefined ? {} : fields(limits)
   if (!Object.values(limitValues).every((value) => typeof value === 'number')) throw malformed('a limit is no number')

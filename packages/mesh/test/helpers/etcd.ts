@@ -18,7 +18,7 @@ interface Member {
   readonly clientPort: number
   readonly peerPort: number
   /** The command line as it runs where the member is. */
-  inside(command: string, ...args: readonly string[]): [string, string[]]
+  readonly inside: (command: string, ...args: readonly string[]) => [string, string[]]
 }
 
 /** A real etcd of three members. */

@@ -6,8 +6,8 @@ import { EtcdCluster } from '../helpers/etcd.ts'
 
 export interface EtcdRig {
   readonly etcd: EtcdCluster
-  coordinator(self: string): Coordinator
-  hold(coordinator: Coordinator, resource: string): Promise<Holding>
+  readonly coordinator: (self: string) => Coordinator
+  readonly hold: (coordinator: Coordinator, resource: string) => Promise<Holding>
 }
 
 const leaseSeconds = 2

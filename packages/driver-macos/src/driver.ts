@@ -74,7 +74,7 @@ class MacosDriver implements EGpuDriver {
   async probe(options: AbortOptions = {}): Promise<ProbeResult> {
     options.signal?.throwIfAborted()
     if (this.#closing.signal.aborted) return { usable: false, reason: 'this driver was closed' }
-    return abandonable(this.#track(this.#source.probe(options)), options.signal)
+    return this.#untilClosed(options, (own) => this.#source.probe(own))
   }
 
   async list(options: AbortOptions = {}): Promise<DriverSnapshot> {
@@ -106,9 +106,7 @@ class MacosDriver implements EGpuDriver {
   }
 
   async #look(options: AbortOptions): Promise<Detection> {
-    options.signal?.throwIfAborted()
-    this.#closing.signal.throwIfAborted()
-    return abandonable(this.#track(this.#looker.look(options)), options.signal)
+    return this.#untilClosed(options, (own) => this.#looker.look(own))
   }
 
   async #sample(key: string, options: AbortOptions): Promise<HealthSample> {
@@ -147,8 +145,11 @@ class MacosDriver implements EGpuDriver {
   ): Promise<void> {
     let waitMs = this.#rescanMs
     let failures = 0
+    /** Kept until a look succeeds: what was dropped is known by then, not before. */
+    let overflowed = false
     for (;;) {
       const change = await watch.next({ signal, timeoutMs: waitMs })
+      overflowed ||= change.overflowed
       for (const event of tracker.departures(change.removed)) queue.push(event)
       let latest: Detection
       try {
@@ -160,15 +161,34 @@ class MacosDriver implements EGpuDriver {
         waitMs = this.#settleMs
         continue
       }
-      if (change.overflowed) {
+      const isNews = overflowed || change.added.length > 0
+      if (overflowed) {
+        overflowed = false
         tracker.reset(latest)
         queue.push({ type: 'resync', reason: 'overflow', snapshot: latest.snapshot })
       } else {
         for (const event of tracker.differences(latest)) queue.push(event)
       }
       // What has just come is matched, and driven, a moment later: look again soon, then ever less often.
-      const isNews = change.overflowed || change.added.length > 0
       waitMs = Math.min(isNews ? this.#settleMs : waitMs * 2, this.#rescanMs)
+    }
+  }
+
+  /**
+   * A call ends with its own signal or with the driver: a program that hangs must not hold up `close()`. Listens by hand,
+   * because `AbortSignal.any` of Node 20 keeps something for every call on a signal that lives as long as `#closing`
+   * (https://github.com/nodejs/node/issues/55351).
+   */
+  async #untilClosed<T>(options: AbortOptions, call: (own: AbortOptions) => Promise<T>): Promise<T> {
+    const signals = [options.signal, this.#closing.signal].filter((signal) => signal !== undefined)
+    for (const signal of signals) signal.throwIfAborted()
+    const ended = new AbortController()
+    const end = (event: Event): void => ended.abort((event.target as AbortSignal).reason)
+    for (const signal of signals) signal.addEventListener('abort', end, { once: true })
+    try {
+      return await abandonable(this.#track(call({ signal: ended.signal })), ended.signal)
+    } finally {
+      for (const signal of signals) signal.removeEventListener('abort', end)
     }
   }
 

@@ -7,6 +7,17 @@ import type { RegistryValue } from './registry/value.ts'
 
 const maxLevels = 8
 
+/** What Apple documents nowhere and others have read off real Macs. Keys without such a source are left alone. */
+const statisticsKeys = {
+  /** exelban/stats, Modules/GPU/reader.swift. */
+  temperature: 'Temperature(C)',
+  /** A Polaris card's dump in gao-sun/eul issue 187. */
+  power: 'Total Power(W)',
+  /** xythobuz/CaseLights, CaseLights/GPUStats.m, after https://stackoverflow.com/a/22440235; the next one too. */
+  memoryUsed: 'vramUsedBytes',
+  memoryFree: 'vramFreeBytes',
+} as const
+
 /**
  * What the driver of a GPU publishes about itself (`PerformanceStatistics` of its IOAccelerator) and how the link
  * fares against the best this process has seen. A GPU without a driver that Metal knows publishes nothing.
@@ -23,13 +34,13 @@ export function readHealth(
   try {
     if (device.stage === 'wedged') throw lost(device.key, 'it did not answer when the Mac woke up')
     const statistics = asDictionary(findStatistics(entry, maxLevels)) ?? {}
-    const used = bytes(statistics['vramUsedBytes'])
-    const free = bytes(statistics['vramFreeBytes'])
+    const used = bytes(statistics[statisticsKeys.memoryUsed])
+    const free = bytes(statistics[statisticsKeys.memoryFree])
     const total = device.gpu.memoryBytes ?? (used === undefined || free === undefined ? undefined : used + free)
     return {
       atMs,
-      temperatureCelsius: temperature(statistics['Temperature(C)']),
-      powerWatts: positive(statistics['Total Power(W)']),
+      temperatureCelsius: temperature(statistics[statisticsKeys.temperature]),
+      powerWatts: positive(statistics[statisticsKeys.power]),
       // A driver that counts shared memory too may claim more than there is.
       memoryUsedBytes: used !== undefined && total !== undefined && used > total ? undefined : used,
       memoryTotalBytes: total,
@@ -52,7 +63,10 @@ function findStatistics(entry: RegistryEntry, levels: number): RegistryValue | u
   return found
 }
 
-/** AMD's drivers say 0 while the card sleeps and 128 when the sensor does not answer. */
+/**
+ * 0 is what AMD's drivers publish for cards whose sensor they do not read (crystalidea/macs-fan-control issue 410), 128
+ * what a sensor that does not answer reads as (exelban/stats, Modules/GPU/reader.swift).
+ */
 function temperature(value: RegistryValue | undefined): number | undefined {
   const celsius = asReal(value)
   return celsius === undefined || celsius <= 0 || celsius >= 128 ? undefined : celsius

@@ -72,6 +72,17 @@ describe('ioregSource', () => {
     })
   })
 
+  it('lets go of a program that hangs when the driver is closed', async () => {
+    await withProgram('exec sleep 60', async (command) => {
+      const driver = macosDriver({ source: ioregSource({ command }) })
+      const ended = [driver.list(), driver.probe(), driver.health?.sample('apple-gpu')].map((call) =>
+        expect(call).rejects.toMatchObject({ code: 'EGPU_CLOSED' }),
+      )
+      await driver.close()
+      await Promise.all(ended)
+    })
+  })
+
   it('lets go of a program that hangs when its signal aborts', async () => {
     await withProgram('exec sleep 60', async (command) => {
       await using driver = macosDriver({ source: ioregSource({ command }) })

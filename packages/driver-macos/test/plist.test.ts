@@ -66,6 +66,19 @@ describe('parsePlist', () => {
 })
 
 describe('plistSource', () => {
+  it('refuses more bytes than a string can hold, as damage', async () => {
+    await using source = plistSource(new Uint8Array(2 ** 29))
+    expect(await source.probe()).toMatchObject({ usable: false, reason: expect.stringMatching(/536870912 bytes/) })
+    await expect(source.open()).rejects.toMatchObject({ code: EGpuErrorCode.MalformedData })
+  })
+
+  it('tells who printed text instead of XML how to print XML', async () => {
+    for (const text of ['+-o Root  <class IORegistryEntry, id 0x100000100>', '\u001f\ufffd\b', '{"a":1}']) {
+      await using source = plistSource(text)
+      await expect(source.open()).rejects.toThrow(/ioreg -a -l -i -w0/)
+    }
+  })
+
   it('says in probe() and list() what is wrong with a dump', async () => {
     await using driver = macosDriver({ source: plistSource(smallDump().slice(0, 2000)) })
     expect(await driver.probe()).toMatchObject({ usable: false, reason: expect.stringMatching(/cannot be read at/) })
@@ -79,7 +92,8 @@ describe('plistSource', () => {
 
   it('takes bytes as well as text, with a byte order mark or without', async () => {
     const text = smallDump()
-    for (const dump of [text, Buffer.from(text), Buffer.from(`\ufeff${text}`), `\ufeff${text}`]) {
+    const utf16 = Buffer.from(`\ufeff${text}`, 'utf16le')
+    for (const dump of [text, Buffer.from(text), Buffer.from(`\ufeff${text}`), `\ufeff${text}`, utf16]) {
       await using driver = macosDriver({ source: plistSource(dump) })
       expect((await driver.list()).devices).toHaveLength(2)
     }

@@ -57,6 +57,22 @@ for (const mode of ['poll', 'push'] as const) {
       }
     })
 
+    it('keeps what comes for the next wait when one is given up', async () => {
+      const machine = await EGpuMac.boot({ plugged: false })
+      await using source = machine.mac.source({ mode, pollIntervalMs: 20 })
+      await using watch = await source.watch?.(['IOPCIDevice'], new AbortController().signal)
+      const end = new AbortController()
+      const givenUp = watch?.next({ signal: end.signal, timeoutMs: 10_000 })
+      await sleep(5)
+      end.abort(new Error('enough'))
+      await expect(givenUp).rejects.toThrow('enough')
+      machine.plug()
+      // Past the moment at which the wait that was given up would have looked again.
+      await sleep(60)
+      const change = await watch?.next({ signal: new AbortController().signal, timeoutMs: 10_000 })
+      expect(change?.added).toContain(machine.gpuId)
+    })
+
     it('tells of an unplug and a re-plug within one period as both', async () => {
       const machine = await EGpuMac.boot()
       await using driver = machine.driver({}, { mode, pollIntervalMs: 60 })
@@ -121,6 +137,16 @@ describe('a watch', () => {
     await using driver = machine.driver()
     await using events = new Events(driver)
     await events.untilType('resync')
+    machine.overflow()
+    expect(brief(await events.untilType('resync'))).toBe('resync overflow')
+  })
+
+  it('looks afresh also when the first look after dropped changes was refused', async () => {
+    const machine = await EGpuMac.boot()
+    await using driver = machine.driver()
+    await using events = new Events(driver)
+    await events.untilType('resync')
+    machine.mac.fail('IOServiceGetMatchingServices', 2)
     machine.overflow()
     expect(brief(await events.untilType('resync'))).toBe('resync overflow')
   })

@@ -75,9 +75,11 @@ export class PollWatch implements RegistryWatch {
     const { clock, intervalMs } = this.#options
     const end = clock.now() + timeoutMs
     for (;;) {
+      // A wait that was given up tells nobody, so what it took from the kernel would be lost.
+      if (signal.aborted) return nothing
       const change = this.#drain()
       const leftMs = end - clock.now()
-      if (change !== nothing || leftMs <= 0 || signal.aborted) return change
+      if (change !== nothing || leftMs <= 0) return change
       // Looking takes time too, so ask a little before the period is over. Four times a second, a signal for each sleep
       // would cost as much as the asking; the abandoned sleep after an abort ends by itself.
       await clock.sleep(Math.min(intervalMs - Math.min(15, intervalMs / 10), leftMs))

@@ -88,14 +88,19 @@ export class PushWatch implements RegistryWatch {
 
   /** Resolves when the worker has spoken or the time is up. */
   async #change(signal: AbortSignal, timeoutMs: number): Promise<void> {
-    const spoken = new AbortController()
-    this.#wake = () => spoken.abort()
+    const ended = new AbortController()
+    const end = (): void => ended.abort()
+    this.#wake = end
+    // By hand: `AbortSignal.any` of Node 20 keeps something on `signal` for every wait (nodejs/node issue 55351).
+    signal.addEventListener('abort', end, { once: true })
     try {
-      await this.#clock.sleep(timeoutMs, { signal: AbortSignal.any([signal, spoken.signal]) })
+      await this.#clock.sleep(timeoutMs, { signal: ended.signal })
     } catch (error) {
-      if (!spoken.signal.aborted) throw error
+      if (!ended.signal.aborted) throw error
+      signal.throwIfAborted()
     } finally {
       this.#wake = undefined
+      signal.removeEventListener('abort', end)
     }
   }
 }

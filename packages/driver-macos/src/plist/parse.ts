@@ -27,6 +27,9 @@ class Parser {
     if (this.#text.startsWith('bplist')) {
       throw this.#malformed('it is a binary property list; convert it with `plutil -convert xml1` first')
     }
+    if (!/^[\s\ufeff]*</.test(this.#text)) {
+      throw this.#malformed('it is no XML; `ioreg` prints XML when it is called with `-a`: `ioreg -a -l -i -w0`')
+    }
     const root = this.#tag()
     if (root.name !== 'plist' || root.closing) throw this.#malformed(`it starts with <${root.name}>, not <plist>`)
     if (root.empty) throw this.#malformed('the <plist> is empty')

@@ -39,8 +39,7 @@ export function plistSource(dump: string | Uint8Array, options: PlistSourceOptio
 
 /** Builds a registry out of a dump; `EGPU_MALFORMED_DATA` when that is none. */
 export function readDump(dump: string | Uint8Array): Registry {
-  const text = typeof dump === 'string' ? dump : new TextDecoder().decode(dump)
-  const root = parsePlist(text)
+  const root = parsePlist(typeof dump === 'string' ? dump : decode(dump))
   const tops = asArray(root) ?? [root]
   const tree = new Tree()
   for (const top of tops) tree.add(top, undefined)
@@ -49,6 +48,21 @@ export function readDump(dump: string | Uint8Array): Registry {
     throw new EGpuError(EGpuErrorCode.MalformedData, message)
   }
   return tree
+}
+
+/** Whole registries are some 30 MB; what no string can hold is something else. */
+function decode(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder(isUtf16(bytes) ? 'utf-16le' : 'utf-8').decode(bytes)
+  } catch (cause) {
+    const message = `this dump of ${bytes.length} bytes is too long to be a registry`
+    throw new EGpuError(EGpuErrorCode.MalformedData, message, { cause })
+  }
+}
+
+/** PowerShell's `>` saves text so. */
+function isUtf16(bytes: Uint8Array): boolean {
+  return bytes[0] === 0xff && bytes[1] === 0xfe
 }
 
 class Tree implements Registry {

@@ -47,6 +47,13 @@ export async function measure(): Promise<Figure[]> {
       pass: taken < idleLimit,
     },
     {
+      figure: 'what watching takes besides a process that waits for nothing',
+      value: taken * 100,
+      unit: '%',
+      against: `a timer every ${periodMs} ms that does nothing`,
+      ratio: taken / (timer - nothing),
+    },
+    {
       figure: 'share of a core of the whole process that watches',
       value: watching * 100,
       unit: '%',

@@ -59,7 +59,15 @@ if (best !== undefined) {
   await source[Symbol.asyncDispose]()
 }
 console.log(JSON.stringify(report, undefined, 2))
-if (best === undefined) process.exitCode = 1
+if (best === undefined) {
+  console.error(
+    platform() === 'darwin'
+      ? 'no source could be read: the reasons are above'
+      : `this is ${platform()}, and there is no Mac to look at: run it on macOS 11 or later, or hand over what ` +
+          '`ioreg -a -l -i -w0 > dump.plist` printed there: pnpm smoke:macos --from dump.plist',
+  )
+  process.exitCode = 1
+}
 
 /** The type of the first event of a watch, which then is ended. */
 async function firstEvent(driver) {

@@ -9,7 +9,7 @@ import { summarize } from './summary.ts'
 
 async function see(tree: TreeNode): Promise<DriverSnapshot> {
   await using driver = macosDriver({ source: plistSource(toPlist(tree)) })
-  return driver.list()
+  return await driver.list()
 }
 
 const card = (device = 0x2684): TreeNode =>
@@ -23,14 +23,16 @@ function twoReceptacles(pciBehind: AppleMacOptions['pciBehind'], change: Partial
 }
 
 describe('joining a GPU to its box', () => {
-  it('goes by the UID of the tunnel, with the highest bit set too', async () => {
-    const uid = 0x8087b6dc08810300n
-    const { devices } = await see(
-      twoReceptacles([[], [tunnel({ guid: uid }, [card()])]], { boxes: [boxTwo, { ...boxOne, uid }] }),
-    )
-    expect(devices[0]).toMatchObject({ enclosureId: '0x8087b6dc08810300', thunderboltPort: 'receptacle2' })
-    expect(devices[0]?.verdict?.evidence.map((one) => one.signal)).toContain('tunnel-endpoint-guid')
-  })
+  for (const uid of [0x8087b6dc08810300n, 2n ** 63n, -(2n ** 63n), 2n ** 63n - 1n, 2n ** 64n - 1n, -1n, 1n]) {
+    it(`goes by the UID of the tunnel, whichever 64 bits it has: ${uid}`, async () => {
+      const { devices } = await see(
+        twoReceptacles([[], [tunnel({ guid: uid }, [card()])]], { boxes: [boxTwo, { ...boxOne, uid }] }),
+      )
+      const enclosureId = `0x${BigInt.asUintN(64, uid).toString(16).padStart(16, '0')}`
+      expect(devices[0]).toMatchObject({ enclosureId, thunderboltPort: 'receptacle2' })
+      expect(devices[0]?.verdict?.evidence.map((one) => one.signal)).toContain('tunnel-endpoint-guid')
+    })
+  }
 
   it('goes by the registry entry of the port the tunnel starts in', async () => {
     const plain = twoReceptacles([[], []])

@@ -1,6 +1,13 @@
+import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import type { TreeValue } from './registry-tree.ts'
+import { detectorRoles } from '../src/detect/roles.ts'
+import { macosDriver, plistSource } from '../src/index.ts'
+import type { RoleRequest } from '../src/registry/picture.ts'
+import { positives } from './cases.ts'
 import { EGpuMac, gpuKey } from './egpu-mac.ts'
+import { FakeMac } from './fake-iokit.ts'
+import { toPlist } from './registry-tree.ts'
+import type { TreeNode, TreeValue } from './registry-tree.ts'
 
 async function linkOf(machine: EGpuMac): Promise<unknown> {
   await using driver = machine.driver()
@@ -46,6 +53,34 @@ describe('what a Mac may answer', () => {
           expect(device.gpu.vendorId === undefined || device.gpu.vendorId === 0x10de).toBe(true)
           expect(device.gpu.name).toSatisfy((text: unknown) => text === undefined || text === '?')
         }
+      }
+    })
+  }
+})
+
+describe('every property the detector reads', () => {
+  const keysOf = (requests: readonly RoleRequest[]): string[] =>
+    requests.flatMap(({ keys, below }) => [...keys, ...(below === undefined ? [] : keysOf(below.roles))])
+  const wrong: readonly TreeValue[] = [true, { real: 1e300 }, [[1n]], { hex: 'ff'.repeat(64) }, -(2n ** 63n)]
+  const tree = (positives[0] as (typeof positives)[number]).tree()
+  const has = (node: TreeNode, key: string): boolean =>
+    key in node.properties || node.children.some((child) => has(child, key))
+  const replace = (node: TreeNode, key: string, value: TreeValue): TreeNode => ({
+    ...node,
+    properties: key in node.properties ? { ...node.properties, [key]: value } : node.properties,
+    children: node.children.map((child) => replace(child, key, value)),
+  })
+
+  for (const key of new Set(keysOf(detectorRoles))) {
+    if (!has(tree, key)) continue
+    it(`may be of any type: ${key} says the same in the kernel and in a dump, and nothing that is no number`, async () => {
+      for (const value of wrong) {
+        const damaged = replace(tree, key, value)
+        await using live = macosDriver({ source: (await FakeMac.boot(damaged)).source() })
+        await using dump = macosDriver({ source: plistSource(toPlist(damaged)) })
+        const snapshot = await live.list()
+        expect(snapshot).toEqual(await dump.list())
+        expect(inspect(snapshot, { depth: Infinity })).not.toMatch(/\bNaN\b|Infinity|\[object/)
       }
     })
   }

@@ -132,6 +132,19 @@ describe('a watch', () => {
     await expect(driver.health?.sample(gpuKey)).rejects.toMatchObject({ code: 'EGPU_DEVICE_LOST' })
   })
 
+  it('finds by looking what no notification tells of', async () => {
+    const machine = await EGpuMac.boot({ plugged: false })
+    await using driver = machine.driver()
+    await using events = new Events(driver)
+    await events.untilType('resync')
+    machine.mac.fail('notify', 1_000_000)
+    machine.plug()
+    await events.untilType('device-observed')
+    machine.unplug()
+    await events.untilType('device-removed')
+    machine.mac.fail('notify', 0)
+  })
+
   it('looks afresh when the kernel dropped changes', async () => {
     const machine = await EGpuMac.boot()
     await using driver = machine.driver()
@@ -170,11 +183,13 @@ describe('a watch', () => {
     const machine = await EGpuMac.boot()
     const before = machine.mac.counts()
     for (const mode of ['poll', 'push'] as const) {
-      machine.mac.fail('IOServiceAddMatchingNotification', 1)
-      await using driver = machine.driver({}, { mode })
-      await using events = new Events(driver)
-      while (events.error === undefined) await sleep(5)
-      expect(events.error).toMatchObject({ code: 'EGPU_NATIVE_UNAVAILABLE' })
+      for (const call of ['IONotificationPortCreate', 'IOServiceAddMatchingNotification']) {
+        machine.mac.fail(call, 1)
+        await using driver = machine.driver({}, { mode })
+        await using events = new Events(driver)
+        while (events.error === undefined) await sleep(5)
+        expect(events.error).toMatchObject({ code: 'EGPU_NATIVE_UNAVAILABLE', message: expect.stringContaining(call) })
+      }
     }
     expect(machine.mac.counts()).toEqual(before)
   })

@@ -12,6 +12,9 @@ export interface PollOptions {
   readonly intervalMs: number
 }
 
+/** kIOReturnNoResources (IOReturn.h), for a call that says NULL instead. */
+const noResources = 0xe00002be
+
 const nothing: RegistryChange = { added: [], removed: [], overflowed: false }
 
 /** A run loop mode of our own, so that taking messages from our port runs nothing else on this thread. */
@@ -44,6 +47,7 @@ export class PollWatch implements RegistryWatch {
     this.#libraries = libraries
     this.#options = options
     this.#port = libraries.IONotificationPortCreate(0)
+    if (this.#port === null) throw kernelRefused('IONotificationPortCreate', noResources)
     this.#source = libraries.IONotificationPortGetRunLoopSource(this.#port)
     this.#mode = libraries.CFStringCreateWithCString(null, privateMode, utf8)
     libraries.CFRunLoopAddSource(libraries.CFRunLoopGetCurrent(), this.#source, this.#mode)

@@ -16,6 +16,7 @@ const port = parentPort
 
 const libraries = openLibraries(paths)
 const notificationPort = libraries.IONotificationPortCreate(0)
+if (notificationPort === null) throw new Error('IONotificationPortCreate failed')
 const source = libraries.IONotificationPortGetRunLoopSource(notificationPort)
 // Modes are compared by value, so a string of our own does for the constant.
 const mode = libraries.CFStringCreateWithCString(null, 'kCFRunLoopDefaultMode', utf8)

@@ -24,6 +24,8 @@ static void ping(Object *notification) {
 }
 
 void notify(Node *node, int published) {
+  kern_return_t ignored;
+  if (injected("notify", &ignored)) return;
   for (Object *notification = notifications; notification; notification = notification->next) {
     int wants_terminated = !strcmp(notification->type, "IOServiceTerminate");
     if (wants_terminated == published || !node_matches(node, notification->matching)) continue;
@@ -47,6 +49,11 @@ void notification_dispose(Object *notification) {
 API Port *IONotificationPortCreate(uint32_t main_port) {
   (void)main_port;
   lock();
+  kern_return_t ignored;
+  if (injected("IONotificationPortCreate", &ignored)) {
+    unlock();
+    return NULL;
+  }
   Port *port = calloc(1, sizeof *port);
   port->last = &port->first;
   port->source = cf_new(CF_SOURCE, 1);

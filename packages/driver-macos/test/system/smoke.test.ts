@@ -29,4 +29,10 @@ describe('pnpm smoke:macos', () => {
       await rm(directory, { recursive: true })
     }
   })
+
+  it.skipIf(process.platform === 'darwin')('says what it needs where there is no Mac to look at', async () => {
+    const script = new URL('scripts/smoke.mjs', home).pathname
+    const run = promisify(execFile)(process.execPath, [script])
+    await expect(run).rejects.toMatchObject({ code: 1, stderr: expect.stringMatching(/macOS 11 or later.*--from/) })
+  })
 })

@@ -225,3 +225,39 @@ describe('a watch', () => {
     expect(machine.mac.counts()).toEqual(before)
   })
 })
+
+async function drain(events: AsyncIterable<DriverEvent>): Promise<void> {
+  for await (const _event of events) continue
+}
+
+describe('a call that is aborted', () => {
+  it('rejects with the reason and leaves nothing behind, at whichever await it was', async () => {
+    const machine = await EGpuMac.boot()
+    const before = machine.mac.counts()
+    const outcomes = new Set<string>()
+    for (let turns = 0; turns < 40; turns += 1) {
+      await using driver = machine.driver({}, { mode: turns % 2 === 0 ? 'poll' : 'push' })
+      const end = new AbortController()
+      const reason = new Error(`enough after ${turns}`)
+      const calls = [driver.probe(end), driver.list(end), driver.health?.sample(gpuKey, end), drain(driver.watch(end))]
+      const settled = Promise.allSettled(calls)
+      for (let turn = 0; turn < turns; turn += 1) await Promise.resolve()
+      end.abort(reason)
+      for (const [index, outcome] of (await settled).entries()) {
+        outcomes.add(`${index} ${outcome.status}`)
+        if (outcome.status === 'rejected') expect(outcome.reason).toBe(reason)
+      }
+    }
+    // Some were still under way and some had an answer; a watch ends without throwing.
+    expect([...outcomes].sort()).toEqual([
+      '0 fulfilled',
+      '0 rejected',
+      '1 fulfilled',
+      '1 rejected',
+      '2 fulfilled',
+      '2 rejected',
+      '3 fulfilled',
+    ])
+    expect(machine.mac.counts()).toEqual(before)
+  })
+})

@@ -4,7 +4,7 @@ export interface Bar {
 }
 
 /** An eighth to eight eighths of a column. */
-const eighths = [...'▏▎▍▌▋▊▉█']
+const eighths = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█']
 
 /** Horizontal bars on one scale from 0, each with its label and its value. */
 export function barChart(bars: readonly Bar[], columns: number): string[] {

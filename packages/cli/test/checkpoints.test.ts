@@ -35,6 +35,14 @@ describe('egpu checkpoints', () => {
     expect(out).toMatch(/work[\s\S]*step 20[\s\S]*step 10/)
   })
 
+  it.each(['list', 'verify'])(
+    '%s tells a person that a directory holds no checkpoints, and keeps JSON clean',
+    async (what) => {
+      expect((await checkpoints(what, folder)).notes).toBe('there are no checkpoints here')
+      expect(await checkpoints(what, folder, '--json')).toEqual({ code: 0, out: '', notes: '' })
+    },
+  )
+
   it('copies a chosen checkpoint out of one store into another, byte for byte', async () => {
     const file = join(folder, 'one.egpu')
     const [record] = JSON.parse((await checkpoints('list', home, '--json')).out).checkpoints.slice(-1)

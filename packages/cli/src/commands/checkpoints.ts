@@ -66,9 +66,16 @@ async function withStore(
   await use(store)
 }
 
+/** Those who have checkpoints here; a person is told when nobody has. */
+async function workloadsOf(store: DirectoryStore, json: boolean, terminal: Terminal): Promise<readonly string[]> {
+  const workloads = await store.workloads()
+  if (workloads.length === 0 && !json) terminal.note('there are no checkpoints here')
+  return workloads
+}
+
 async function list(store: DirectoryStore, { json = false }: Options, terminal: Terminal): Promise<void> {
   const { print, colors } = terminal
-  for (const workload of await store.workloads()) {
+  for (const workload of await workloadsOf(store, json, terminal)) {
     const records = await store.list(workload)
     const damaged = await store.damaged(workload)
     if (json) {
@@ -91,7 +98,7 @@ async function list(store: DirectoryStore, { json = false }: Options, terminal: 
 
 async function verify(store: DirectoryStore, { json = false }: Options, terminal: Terminal): Promise<void> {
   let wrong = 0
-  for (const workload of await store.workloads()) {
+  for (const workload of await workloadsOf(store, json, terminal)) {
     const damaged = (await store.damaged(workload)).map(({ generation, error }) => ({ generation, error }))
     const checked = await Promise.all(
       (await store.list(workload)).map(async ({ generation }) => ({

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { EGpuError, EGpuErrorCode, abandonable } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
 import type { Etcd3, IOptions } from 'etcd3'
@@ -16,6 +17,13 @@ export interface EtcdOptions {
 
 /** One call to one member may take so long; the next attempt goes to another one. */
 const leastAttemptMs = 300
+
+/**
+ * Lease ids are chosen here, below 2^48. Those that etcd chooses have 63 bits, and where protobufjs finds no `long` (as under
+ * `node --conditions import`, which makes it load an ES module it does not expect) they arrive rounded, as the id of no
+ * lease.
+ */
+const leaseIdsBelow = 2 ** 48 - 1
 
 /** The cluster, opened when it is first used; `etcd3` is loaded then and not before. */
 export class EtcdClient implements AsyncDisposable {
@@ -52,7 +60,8 @@ export class EtcdClient implements AsyncDisposable {
 
   /** A lease that is never renewed: who wants to keep something puts it under a new one. */
   async lease(ttlSeconds: number, options?: AbortOptions): Promise<{ readonly id: string; readonly ttlMs: number }> {
-    const { ID: id, TTL: ttl } = await this.call((etcd) => etcd.leaseClient.leaseGrant({ TTL: ttlSeconds }), options)
+    const id = String(randomInt(1, leaseIdsBelow))
+    const { TTL: ttl } = await this.call((etcd) => etcd.leaseClient.leaseGrant({ ID: id, TTL: ttlSeconds }), options)
     return { id, ttlMs: Number(ttl) * 1_000 }
   }
 

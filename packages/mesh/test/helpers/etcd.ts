@@ -17,6 +17,8 @@ interface Member {
   readonly host: string
   readonly clientPort: number
   readonly peerPort: number
+  /** Milliseconds without a word of the leader until another is voted for. */
+  readonly electionMs: number
   /** The command line as it runs where the member is. */
   readonly inside: (command: string, ...args: readonly string[]) => [string, string[]]
 }
@@ -43,12 +45,13 @@ export class EtcdCluster implements AsyncDisposable {
         host: address(network, name),
         clientPort: 2_379,
         peerPort: 2_380,
+        electionMs: 1_000,
         inside: (command, ...args) => network.inside(name, command, ...args),
       })),
     )
   }
 
-  /** All on loopback. */
+  /** All on loopback; a member may be out of breath for seconds and stays the leader. */
   static async onLoopback(): Promise<EtcdCluster> {
     const members: Member[] = []
     for (const name of ['e1', 'e2', 'e3']) {
@@ -58,6 +61,7 @@ export class EtcdCluster implements AsyncDisposable {
         host: '127.0.0.1',
         clientPort,
         peerPort,
+        electionMs: 5_000,
         inside: (command, ...args) => [command, [...args]],
       })
     }
@@ -80,7 +84,7 @@ export class EtcdCluster implements AsyncDisposable {
   run(name: string): void {
     const member = this.#members.find((each) => each.name === name)
     if (member === undefined || this.#running.has(name)) return
-    const { host, clientPort, peerPort, inside } = member
+    const { host, clientPort, peerPort, electionMs, inside } = member
     const args = Object.entries({
       name,
       'data-dir': join(this.#home, name),
@@ -89,8 +93,8 @@ export class EtcdCluster implements AsyncDisposable {
       'advertise-client-urls': `http://${host}:${clientPort}`,
       'listen-peer-urls': `http://${host}:${peerPort}`,
       'initial-advertise-peer-urls': `http://${host}:${peerPort}`,
-      'heartbeat-interval': '100',
-      'election-timeout': '1000',
+      'heartbeat-interval': String(electionMs / 10),
+      'election-timeout': String(electionMs),
       logger: 'zap',
       'log-level': 'panic',
     }).flatMap(([option, value]) => [`--${option}`, value])
@@ -123,7 +127,7 @@ export class EtcdCluster implements AsyncDisposable {
   async #healthy(): Promise<void> {
     const { inside, host, clientPort } = this.#members[0] as Member
     const look = `fetch('http://${host}:${clientPort}/health').then(async (answer) => process.exit((await answer.json()).health === 'true' ? 0 : 1), () => process.exit(1))`
-    for (let attempt = 0; attempt < 60; attempt += 1) {
+    for (let attempt = 0; attempt < 600; attempt += 1) {
       const [command, args] = inside(process.execPath, '-e', look)
       const child = spawn(command, args, { stdio: 'ignore' })
       if ((await new Promise((resolve) => child.once('exit', resolve))) === 0) return

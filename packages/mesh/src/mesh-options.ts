@@ -30,7 +30,7 @@ export interface MeshOptions extends AbortOptions {
   readonly settleMs?: number | undefined
   /** Bytes each way to measure a cable's throughput with when it comes up; 0 leaves it unmeasured. Default 32 MiB. */
   readonly probeBytes?: number | undefined
-  /** Tells this running machine from others. Only tests have several on one. */
+  /** Tells this running machine from others that have its key: 16 hex digits. Only tests have several on one. */
   readonly hostTag?: string | undefined
 }
 

@@ -12,7 +12,7 @@ import { meshFindings } from './doctor/findings.ts'
 import { linuxHostNetwork, type HostNetwork } from './doctor/host-network.ts'
 import { Topology } from './doctor/topology.ts'
 import { MeshEvents, type MeshEvent, type MeshEventType } from './events.ts'
-import { hostTag } from './identity/host-tag.ts'
+import { hostTag, isTag } from './identity/host-tag.ts'
 import type { MeshIdentity } from './identity/identity.ts'
 import {
   defaultMeshDirectory,
@@ -129,11 +129,14 @@ export class ThunderboltMesh implements AsyncDisposable {
    * `settleMs`; whoever answers later comes as events. Needs no rights, no LAN and no server. Keeps the process alive until
    * it is closed.
    * Rejects with `EGPU_IDENTITY_COPIED` when the folder with the key came from another machine, `TypeError` for a static
-   * peer that is no address, `signal.reason` on abort.
+   * peer that is no address or a host tag that is none, `signal.reason` on abort.
    */
   static async discover(options: MeshOptions = {}): Promise<ThunderboltMesh> {
     options.signal?.throwIfAborted()
     const peers = staticPeersOf(options)
+    // The peers would refuse every connection.
+    if (options.hostTag !== undefined && !isTag(options.hostTag))
+      throw new TypeError(`"${options.hostTag}" is no host tag; it takes 16 hex digits, or leave it out`)
     const mesh = new ThunderboltMesh(options)
     try {
       await abandonable(mesh.#start(), options.signal)

@@ -1,4 +1,5 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import { isTag } from '../identity/host-tag.ts'
 import { asCount, asShape, asText } from '../shape.ts'
 import { plainText } from '../text.ts'
 
@@ -86,5 +87,5 @@ function asPlain(value: unknown): string | undefined {
 }
 
 function asTag(value: unknown): string | undefined {
-  return typeof value === 'string' && /^[\da-f]{16}$/.test(value) ? value : undefined
+  return typeof value === 'string' && isTag(value) ? value : undefined
 }

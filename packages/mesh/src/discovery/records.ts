@@ -1,4 +1,5 @@
 import type { ResponsePacket } from 'multicast-dns'
+import { isTag } from '../identity/host-tag.ts'
 import { isFingerprint } from '../identity/identity.ts'
 
 /** A DNS record, as `multicast-dns` gives and takes it. */
@@ -46,7 +47,7 @@ export function fromRecords(records: readonly Answer[]): readonly Announcement[]
     const nodeId = values.get('id')
     const hostTag = values.get('host') ?? ''
     if (instance === undefined || values.get('v') !== version || !isFingerprint(nodeId)) return []
-    if (!/^[\da-f]{16}$/.test(hostTag) || !Number.isInteger(port) || port < 1 || port > 65_535) return []
+    if (!isTag(hostTag) || !Number.isInteger(port) || port < 1 || port > 65_535) return []
     return [{ nodeId, instance, hostTag, port, pairing: values.get('pair') === '1' }]
   })
 }

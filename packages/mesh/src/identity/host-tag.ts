@@ -15,6 +15,11 @@ export function machineTag(): string {
   return short(`machine ${readText('/etc/machine-id') ?? hardware()}`)
 }
 
+/** Whether a text has the form of such a tag, which is also that of a running process's. */
+export function isTag(text: string): boolean {
+  return /^[\da-f]{16}$/.test(text)
+}
+
 function hardware(): string {
   const { en0, Ethernet } = networkInterfaces()
   return (en0 ?? Ethernet)?.[0]?.mac ?? hostname()

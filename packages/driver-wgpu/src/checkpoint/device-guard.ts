@@ -1,5 +1,6 @@
 import { abandonable, EGpuError, EGpuErrorCode } from '@egpu/core'
 import { BufferUsage, MapMode } from '../flags.ts'
+import { isEnding } from './mapped-memory.ts'
 
 /**
  * Tells results from fabrications. A lost WebGPU device says nothing: `submit`, `writeBuffer` and
@@ -23,6 +24,7 @@ export class DeviceGuard {
   check(): void {
     if (this.#isClosed) throw this.#closed()
     if (this.#lostBecause !== undefined) throw this.loss()
+    if (isEnding(this.device)) throw this.loss(new Error('it was destroyed'))
   }
 
   /** `mapAsync`, with the loss as what it is. */

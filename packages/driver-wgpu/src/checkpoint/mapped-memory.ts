@@ -1,7 +1,8 @@
 interface Copies {
   underWay: number
-  /** Somebody wants the device destroyed, which has to wait. */
+  /** Somebody wants the device destroyed, which has to wait while a copy is under way. */
   isEndWanted: boolean
+  readonly destroy: () => undefined
 }
 
 const copies = new WeakMap<GPUDevice, Copies>()
@@ -18,20 +19,21 @@ export async function whileMapped(device: GPUDevice, copy: () => Promise<void>):
     await copy()
   } finally {
     entry.underWay -= 1
-    if (entry.underWay === 0 && entry.isEndWanted) {
-      entry.isEndWanted = false
-      device.destroy()
-    }
+    if (entry.underWay === 0 && entry.isEndWanted) entry.destroy()
   }
 }
 
+/** Whether somebody has called `destroy()`, carried out or not: no new copy may put it off any longer. */
+export function isEnding(device: GPUDevice): boolean {
+  return copies.get(device)?.isEndWanted === true
+}
+
 function guard(device: GPUDevice): Copies {
-  const entry: Copies = { underWay: 0, isEndWanted: false }
+  const entry: Copies = { underWay: 0, isEndWanted: false, destroy: device.destroy.bind(device) }
   copies.set(device, entry)
-  const destroy = device.destroy.bind(device)
   device.destroy = () => {
-    if (entry.underWay > 0) entry.isEndWanted = true
-    else destroy()
+    entry.isEndWanted = true
+    if (entry.underWay === 0) entry.destroy()
     return undefined
   }
   return entry

@@ -46,16 +46,16 @@ export class Ring {
     this.#usage = usages[direction]
   }
 
-  /** A staging buffer that nobody uses. Give it back with `release`. */
-  acquire(): Promise<GPUBuffer> {
+  /** A staging buffer that nobody uses. Give it back with `release`. Rejects once nobody will give one back any more. */
+  async acquire(): Promise<GPUBuffer> {
+    this.#guard.check()
     const free = this.#free.pop()
-    if (free !== undefined) return Promise.resolve(free)
+    if (free !== undefined) return free
     if (this.#made < this.slots) {
       this.#made += 1
-      const size = this.chunkBytes
-      return Promise.resolve(this.#guard.device.createBuffer({ label: 'egpu staging', size, usage: this.#usage }))
+      return this.#guard.device.createBuffer({ label: 'egpu staging', size: this.chunkBytes, usage: this.#usage })
     }
-    return new Promise((resolve) => this.#waiting.push(resolve))
+    return await new Promise((resolve) => this.#waiting.push(resolve))
   }
 
   release(slot: GPUBuffer): void {

@@ -38,6 +38,12 @@ const commands: Readonly<Record<string, readonly [about: string, load: () => Pro
   demo: ['pull a cable in the middle of work', async () => (await import('./commands/demo.ts')).registerDemo],
 }
 
+/** `egpu list | head` closes the pipe early: that is the reader's wish, not a failure. */
+function endWithReader(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error
+  process.exit(ExitCode.Ok)
+}
+
 /** Runs one `egpu` command line and resolves to its exit code; never rejects. */
 export async function runCli(args: readonly string[], terminal: Terminal = processTerminal()): Promise<number> {
   const stop = new AbortController()
@@ -51,11 +57,7 @@ export async function runCli(args: readonly string[], terminal: Terminal = proce
   const terminate = end(ExitCode.Terminated)
   process.once('SIGINT', interrupt)
   process.once('SIGTERM', terminate)
-  // `egpu list | head` closes the pipe early: that is the reader's wish, not a failure.
-  process.stdout.once('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
-    process.exit(ExitCode.Ok)
-  })
+  if (!process.stdout.listeners('error').includes(endWithReader)) process.stdout.on('error', endWithReader)
   const context = { terminal, signal: stop.signal, exitWith: (code: number) => void (exitCode = code) }
   try {
     const egpu = await program(args, context)

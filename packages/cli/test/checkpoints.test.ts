@@ -36,10 +36,11 @@ describe('egpu checkpoints', () => {
   })
 
   it.each(['list', 'verify'])(
-    '%s tells a person that a directory holds no checkpoints, and keeps JSON clean',
+    '%s tells a person that a directory holds no checkpoints, keeps JSON clean, and makes nothing there',
     async (what) => {
       expect((await checkpoints(what, folder)).notes).toBe('there are no checkpoints here')
       expect(await checkpoints(what, folder, '--json')).toEqual({ code: 0, out: '', notes: '' })
+      expect(readdirSync(folder)).toEqual(['store'])
     },
   )
 

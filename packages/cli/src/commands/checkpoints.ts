@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import { exportCheckpoint, importCheckpoint, type CheckpointRecord } from '@egpu/migrator'
 import { directoryStore, type DirectoryStore } from '@egpu/migrator/node'
@@ -27,13 +28,17 @@ export function registerCheckpoints(egpu: Command, { terminal, signal }: Command
     .argument(...directory)
     .description('every checkpoint, and those that are damaged')
     .addOption(jsonOption())
-    .action((path: string, options: Options) => withStore(path, (store) => list(store, options, terminal)))
+    .action((path: string, options: Options) =>
+      withStore(path, (store) => list(store, options, terminal), tellNone(options, terminal)),
+    )
   checkpoints
     .command('verify')
     .argument(...directory)
     .description('read every byte of every checkpoint and compare its SHA-256')
     .addOption(jsonOption())
-    .action((path: string, options: Options) => withStore(path, (store) => verify(store, options, terminal)))
+    .action((path: string, options: Options) =>
+      withStore(path, (store) => verify(store, options, terminal), tellNone(options, terminal)),
+    )
   checkpoints
     .command('export')
     .argument(...directory)
@@ -50,32 +55,49 @@ export function registerCheckpoints(egpu: Command, { terminal, signal }: Command
     .argument('<file>', 'what `egpu checkpoints export` wrote')
     .description("an exported checkpoint as its workload's newest")
     .action((path: string, file: string) =>
-      withStore(path, (store) => importFrom(store, file, terminal, signal), { mayBeNew: true }),
+      withStore(path, (store) => importFrom(store, file, terminal, signal), 'make it'),
     )
 }
 
+/** A store makes its directories; looking into what is none must not. `otherwise` is for a directory without a store. */
 async function withStore(
   path: string,
   use: (store: DirectoryStore) => Promise<void>,
-  { mayBeNew = false }: { readonly mayBeNew?: boolean } = {},
+  otherwise: 'make it' | ((path: string) => void) = refuse,
 ): Promise<void> {
-  // A store makes its directory; a typing error must not.
-  const found = await stat(path).catch(() => undefined)
-  if (found?.isDirectory() !== true && !mayBeNew) throw new Error(`${path} is no directory of checkpoints`)
+  const isDirectory = async (name: string): Promise<boolean> =>
+    (await stat(name).catch(() => undefined))?.isDirectory() === true
+  if (otherwise !== 'make it') {
+    if (!(await isDirectory(path))) refuse(path)
+    if (!(await isDirectory(join(path, 'workloads')))) {
+      otherwise(path)
+      return
+    }
+  }
   await using store = directoryStore(path)
   await use(store)
 }
 
-/** Those who have checkpoints here; a person is told when nobody has. */
-async function workloadsOf(store: DirectoryStore, json: boolean, terminal: Terminal): Promise<readonly string[]> {
+function refuse(path: string): never {
+  throw new Error(`${path} is no directory of checkpoints`)
+}
+
+/** A person is told when there is nothing; a program reads that there was no line. */
+function tellNone({ json = false }: Options, terminal: Terminal): () => void {
+  return () => {
+    if (!json) terminal.note('there are no checkpoints here')
+  }
+}
+
+async function workloadsOf(store: DirectoryStore, options: Options, terminal: Terminal): Promise<readonly string[]> {
   const workloads = await store.workloads()
-  if (workloads.length === 0 && !json) terminal.note('there are no checkpoints here')
+  if (workloads.length === 0) tellNone(options, terminal)()
   return workloads
 }
 
 async function list(store: DirectoryStore, { json = false }: Options, terminal: Terminal): Promise<void> {
   const { print, colors } = terminal
-  for (const workload of await workloadsOf(store, json, terminal)) {
+  for (const workload of await workloadsOf(store, { json }, terminal)) {
     const records = await store.list(workload)
     const damaged = await store.damaged(workload)
     if (json) {
@@ -98,7 +120,7 @@ async function list(store: DirectoryStore, { json = false }: Options, terminal: 
 
 async function verify(store: DirectoryStore, { json = false }: Options, terminal: Terminal): Promise<void> {
   let wrong = 0
-  for (const workload of await workloadsOf(store, json, terminal)) {
+  for (const workload of await workloadsOf(store, { json }, terminal)) {
     const damaged = (await store.damaged(workload)).map(({ generation, error }) => ({ generation, error }))
     const checked = await Promise.all(
       (await store.list(workload)).map(async ({ generation }) => ({

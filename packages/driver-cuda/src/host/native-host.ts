@@ -149,7 +149,7 @@ export class NativeHost implements AsyncDisposable {
       return
     }
     const { message, nvmlResult } = reply.error
-    pending?.reject(nvmlResult === undefined ? unavailable(message) : new NvmlFailure(message, nvmlResult))
+    pending?.reject(nvmlResult === undefined ? unusable(message) : new NvmlFailure(message, nvmlResult))
   }
 
   #settle(id: number): Pending | undefined {
@@ -175,6 +175,15 @@ function unavailable(what: string): EGpuError {
   return new EGpuError(EGpuErrorCode.NativeUnavailable, `the process that talks to NVIDIA's libraries ${what}`, {
     driver: 'cuda',
   })
+}
+
+/** What the process itself says of the libraries: that they are not there, too old, or for another architecture. */
+function unusable(why: string): EGpuError {
+  return new EGpuError(
+    EGpuErrorCode.NativeUnavailable,
+    `NVIDIA's libraries cannot be used here: ${why}. They come with NVIDIA's driver; parking needs 570 or newer.`,
+    { driver: 'cuda' },
+  )
 }
 
 /** Found through the manifest's `imports`: the same file from the sources and from the built package. */

@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 /** Tests read the sources of every @egpu package, so none needs a build first. */
@@ -16,6 +17,8 @@ const rooms = ['packages', 'examples'].flatMap((parent) => {
 export default defineConfig({
   test: {
     reporters: ['default', './scripts/skip-reporter.mjs'],
+    // Many tests wait for processes of their own: one worker, the default on two cores, would leave a core idle.
+    maxWorkers: Math.max(2, availableParallelism()),
     projects: [
       ...rooms.map(({ name, root }) => ({
         resolve,

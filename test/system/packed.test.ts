@@ -35,19 +35,19 @@ const names = packages.map(({ manifest }) => manifest.name)
 const runtimes = [process.execPath, node24()]
 
 /** Packages whose root runs in a browser, with what they may weigh there: bundled, minified and compressed, in kB. */
-const forBrowsers = { '@egpu/core': 25, '@egpu/driver-sim': 25, '@egpu/driver-wgpu': 60, '@egpu/migrator': 45 }
+const forBrowsers = { '@egpu/core': 38, '@egpu/driver-sim': 26, '@egpu/driver-wgpu': 50, '@egpu/migrator': 45 }
 
 /** What a tarball may weigh, in kB: growth is decided here, not noticed later. */
 const budget: Readonly<Record<string, number>> = {
   '@egpu/cli': 260,
-  '@egpu/core': 200,
-  '@egpu/driver-cuda': 160,
-  '@egpu/driver-linux': 260,
+  '@egpu/core': 350,
+  '@egpu/driver-cuda': 180,
+  '@egpu/driver-linux': 340,
   '@egpu/driver-macos': 170,
-  '@egpu/driver-sim': 90,
-  '@egpu/driver-wgpu': 260,
-  '@egpu/mesh': 300,
-  '@egpu/migrator': 260,
+  '@egpu/driver-sim': 100,
+  '@egpu/driver-wgpu': 310,
+  '@egpu/mesh': 370,
+  '@egpu/migrator': 390,
 }
 
 describe('packed and installed', () => {

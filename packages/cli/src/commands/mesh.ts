@@ -192,7 +192,8 @@ async function receive(
   options: MeshCommandOptions,
   { terminal, signal }: CommandContext,
 ): Promise<void> {
-  await using mesh = await open(options, signal, { visitor: false })
+  // Whoever finds us may send at once, so nothing is waited for before files are taken.
+  await using mesh = await open(options, signal, { visitor: false, settleMs: 0 })
   receiveFiles(mesh.control, folder, (file) => {
     if (options.json === true) printJson({ received: file }, terminal)
     else terminal.print(`${plain(file.name)}: ${file.byteLength} bytes from ${file.from.slice(0, 16)}`)

@@ -24,7 +24,6 @@ async function plainMachine(): Promise<DashboardMachine> {
     name: 'a machine without hands',
     manager,
     workloads: () => [],
-    peers: () => [],
     [Symbol.asyncDispose]: () => manager.close(),
   }
 }

@@ -46,7 +46,6 @@ export class Feed implements Disposable {
       drivers: drivers.map(({ name, state, reason }) => ({ name, state, reason })),
       health: Object.fromEntries(devices.map(({ id }) => [id, manager.health(id)])),
       workloads: this.#machine.workloads(),
-      peers: this.#machine.peers(),
       cables: simulator?.cables() ?? [],
     }
   }

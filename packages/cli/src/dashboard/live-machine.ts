@@ -15,7 +15,6 @@ export async function liveMachine(options: MachineOptions, signal: AbortSignal):
     name: options.sysfsRoot ?? options.from ?? hostname(),
     manager,
     workloads: () => [],
-    peers: () => [],
     [Symbol.asyncDispose]: () => manager.close(),
   }
 }

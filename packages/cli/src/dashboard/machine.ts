@@ -1,12 +1,11 @@
 import type { EGpuManager } from '@egpu/core'
-import type { CableAction, CableView, PeerView, WorkloadView } from './protocol.ts'
+import type { CableAction, CableView, WorkloadView } from './protocol.ts'
 
 /** What a dashboard shows: this machine, or a simulated one that a visitor may hurt. */
 export interface DashboardMachine extends AsyncDisposable {
   readonly name: string
   readonly manager: EGpuManager
   workloads(): readonly WorkloadView[]
-  peers(): readonly PeerView[]
   readonly simulator?: Simulator | undefined
 }
 

@@ -10,7 +10,6 @@ export interface DashboardState {
   readonly drivers: readonly { readonly name: string; readonly state: string; readonly reason?: string | undefined }[]
   readonly health: Readonly<Record<string, HealthScore>>
   readonly workloads: readonly WorkloadView[]
-  readonly peers: readonly PeerView[]
   /** The simulator's cables, plugged in or not; empty on a real machine. */
   readonly cables: readonly CableView[]
 }
@@ -21,18 +20,6 @@ export interface WorkloadView {
   readonly where?: { readonly name: string; readonly deviceId?: string | undefined } | undefined
   readonly progress: number
   readonly checkpoint?: { readonly progress: number; readonly bytes: number } | undefined
-}
-
-/** Another host on a Thunderbolt cable. */
-export interface PeerView {
-  readonly id: string
-  readonly name: string
-  readonly paired: boolean
-  readonly links: readonly {
-    readonly interfaceName: string
-    readonly latencyUs?: number | undefined
-    readonly gbps?: number | undefined
-  }[]
 }
 
 export interface CableView {

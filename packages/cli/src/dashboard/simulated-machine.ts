@@ -59,7 +59,6 @@ export async function simulatedMachine(seed: number): Promise<DashboardMachine> 
     name: 'a simulated laptop',
     manager,
     workloads: () => migrator.runs.map(workloadView),
-    peers: () => [],
     simulator: simulatorOf(driver),
     [Symbol.asyncDispose]: async () => {
       await migrator.close()

@@ -29,7 +29,7 @@ export function timelineEntry(event: EGpuEvent, seq: number, at: number): Timeli
     at,
     type: event.type,
     text: eventText(event),
-    tone: tones[event.type] ?? 'plain',
+    tone: event.type === 'disconnected' && event.graceful ? 'good' : (tones[event.type] ?? 'plain'),
     deviceId: 'device' in event ? event.device.id : undefined,
     workloadId: migration?.workloadId ?? ('workloadId' in event ? event.workloadId : undefined),
     rtoMs: event.type === 'migration-completed' ? event.migration.rtoMs : undefined,

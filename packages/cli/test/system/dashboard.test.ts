@@ -77,7 +77,7 @@ describe('the dashboard in a browser', () => {
   it('shows every view of the machine', async () => {
     const shown = await open()
     await expect.poll(() => shown.locator('.cable-row[data-cable=in]').count()).toBe(2)
-    for (const name of ['Machine', 'Doctor', 'Health and link', 'Workloads', 'Mesh', 'Timeline'])
+    for (const name of ['Machine', 'Doctor', 'Health and link', 'Workloads', 'Timeline'])
       expect(await shown.getByRole('heading', { name, exact: true }).isVisible()).toBe(true)
     await expect.poll(() => shown.getByRole('row').count()).toBe(3)
     await expect.poll(() => shown.locator('figure canvas').count()).toBe(4)

@@ -2,7 +2,6 @@ import type { JSX } from 'preact'
 import { Findings } from './findings.tsx'
 import { Health } from './health.tsx'
 import { Machine } from './machine.tsx'
-import { Peers } from './peers.tsx'
 import { useModel } from './store.ts'
 import { ThemeSwitch } from './theme.tsx'
 import { Timeline } from './timeline.tsx'
@@ -31,7 +30,6 @@ export function App(): JSX.Element {
             <Findings findings={state.findings} />
             <Health state={state} samples={model.samples} />
             <Workloads workloads={state.workloads} entries={model.entries} />
-            <Peers peers={state.peers} />
             <Timeline entries={model.entries} received={model.received} missed={model.missed} />
           </>
         )}

@@ -16,7 +16,7 @@ const rooms = ['packages', 'examples'].flatMap((parent) => {
 
 export default defineConfig({
   test: {
-    reporters: ['default', './scripts/skip-reporter.mjs'],
+    reporters: ['default', './scripts/skip-reporter.mjs', './scripts/failure-reporter.mjs'],
     // Many tests wait for processes of their own: one worker, the default on two cores, would leave a core idle.
     maxWorkers: Math.max(2, availableParallelism()),
     projects: [

@@ -16,6 +16,6 @@ export default defineConfig({
     fileParallelism: false,
     testTimeout: 600_000,
     hookTimeout: 600_000,
-    reporters: ['default', './scripts/skip-reporter.mjs'],
+    reporters: ['default', './scripts/skip-reporter.mjs', './scripts/failure-reporter.mjs'],
   },
 })

@@ -2,7 +2,9 @@
  * `npm test`: set-up, then every check from the quickest to the slowest. Prints one line per stage and goes on after a
  * failed stage, so one run shows everything. `--only <stage>` (repeatable) runs a part; `--list` names the stages.
  */
-import { join } from 'node:path'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { installSystemPackages } from './system-packages.mjs'
 import { installDependencies, root, run, tool } from './pnpm.mjs'
 
@@ -36,6 +38,10 @@ installDependencies()
 const lacking = installSystemPackages()
 if (lacking !== undefined) console.log(`system packages: ${lacking}`)
 
+// failure-reporter.mjs writes here what failed, to be said again at the very end.
+const failures = join(mkdtempSync(join(tmpdir(), 'egpu-test-')), 'failures.txt')
+process.env.EGPU_FAILURES = failures
+
 const failed = []
 for (const [name, stage] of Object.entries(stages)) {
   if (only.length > 0 && !only.includes(name)) continue
@@ -47,5 +53,7 @@ for (const [name, stage] of Object.entries(stages)) {
   )
   if (status !== 0) failed.push(name)
 }
+if (existsSync(failures)) console.log(`\n${readFileSync(failures, 'utf8')}`)
+rmSync(dirname(failures), { recursive: true })
 console.log(failed.length === 0 ? '\nall stages passed' : `\nfailed: ${failed.join(', ')}`)
 process.exitCode = failed.length === 0 ? 0 : 1

@@ -229,8 +229,8 @@ class Run<C extends ChunkRef> {
   async #settle(task: Task<C>): Promise<void> {
     const { chunk, buffer } = task
     const bytes = buffer.subarray(0, chunk.byteLength)
+    // Also once the pull is over: what came in whole is kept, and needs not travel again.
     const sha256 = this.#verify ? await hashes.sha256(bytes) : undefined
-    if (this.#stop.signal.aborted) return
     if (sha256 !== undefined && sha256 !== chunk.id) {
       this.#mismatches += 1
       // TCP lets a wrong bit through once in a long while; a second one is no accident.

@@ -6,7 +6,8 @@ import type { Figure } from '../figure.ts'
 
 const periodMs = 250
 const pushLimitMs = 10
-const idleMs = 30_000
+// The default rescan falls into it once.
+const idleMs = 60_000
 const idleLimit = 0.002
 
 /** From the kernel's change to the driver's event, with the defaults; and what waiting for it costs. */

@@ -1,5 +1,6 @@
 import { workloads } from '../../packages/driver-wgpu/test/protect/workloads/all.ts'
 import { onBareDevice, onProtectedDevice } from '../../packages/driver-wgpu/test/support/run-workload.ts'
+import type { Checkpoints } from '../../packages/driver-wgpu/test/support/run-workload.ts'
 import type { Figure } from '../figure.ts'
 import { control } from './rig.ts'
 
@@ -14,7 +15,7 @@ export async function measure(): Promise<Figure[]> {
   for (let round = 0; losses < wanted; round += 1) {
     for (const workload of workloads) {
       const reference = references.get(workload.name) as Uint8Array
-      const checkpoint = round % 2 === 1
+      const checkpoint = [undefined, 'waiting', 'alongside'][round % 3] as Checkpoints | undefined
       for (const point of points) {
         control.heal()
         const before = control.count(point)

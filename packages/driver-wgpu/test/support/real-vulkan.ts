@@ -1,25 +1,24 @@
 import { beforeEach } from 'vitest'
 import { EGpuError } from '@egpu/core'
 import { prepareLossRig } from '../../src/testing/index.ts'
-import type { LossControl, LossRig } from '../../src/testing/index.ts'
+import type { LossControl, LossRig, LossRigOptions } from '../../src/testing/index.ts'
 
-function prepare(): LossRig | string {
+function prepare(options: LossRigOptions): LossRig | string {
   try {
-    return prepareLossRig()
+    return prepareLossRig(options)
   } catch (error) {
     if (EGpuError.is(error)) return error.message
     throw error
   }
 }
 
-const prepared = prepare()
-if (typeof prepared !== 'string') Object.assign(process.env, prepared.environment)
-
 /**
- * SwiftShader under the loss layer, for the tests of one file. Tests are skipped, with the reason, where it cannot be
- * had. Every test begins with the device in its slot.
+ * SwiftShader under the loss layer, for the tests of one file; to be called before anything loads Vulkan. Tests are
+ * skipped, with the reason, where it cannot be had. Every test begins with the device in its slot.
  */
-export function useRealVulkan(): LossControl {
+export function useRealVulkan(options: LossRigOptions = {}): LossControl {
+  const prepared = prepare(options)
+  if (typeof prepared !== 'string') Object.assign(process.env, prepared.environment)
   beforeEach((context) => {
     if (typeof prepared === 'string') context.skip(prepared)
     else prepared.control.heal()

@@ -11,6 +11,9 @@ export async function onBareDevice(workload: Workload): Promise<Uint8Array> {
   return await workload.run(open.handle, () => {})
 }
 
+/** One at every pause: the workload waits for it, or works on while it is taken. */
+export type Checkpoints = 'waiting' | 'alongside'
+
 export interface Outcome {
   readonly result: Uint8Array
   readonly losses: number
@@ -24,25 +27,30 @@ export async function onProtectedDevice(
     arm = () => {},
     pause = () => {},
     paused = () => {},
-    checkpoint = false,
-  }: { arm?: () => void; pause?: () => void; paused?: () => void; checkpoint?: boolean },
+    checkpoint,
+  }: { arm?: () => void; pause?: () => void; paused?: () => void; checkpoint?: Checkpoints | undefined },
 ): Promise<Outcome> {
   const troubles: ProtectionEvent[] = []
   const expected = new Set(['lost', 'recovered', 'checkpointed'])
   const device = await protectDevice({
     checkpoint: { intervalMs: Number.POSITIVE_INFINITY, chunkBytes: 4096 },
     heartbeat: { intervalMs: 1000 },
+    // A second loss in the middle of a recovery is as frequent here as the first.
+    backoffMs: [0, 10],
     onEvent: (event) => {
       if (!expected.has(event.type)) troubles.push(event)
     },
   })
   const protection = protectionOf(device)
   arm()
+  let saving: Promise<boolean> | undefined
   const result = await workload.run(device, async () => {
     pause()
-    if (checkpoint) await protection.checkpoint()
+    if (checkpoint !== undefined) saving = protection.checkpoint()
+    if (checkpoint === 'waiting') await saving
     paused()
   })
+  await saving
   // The loss may have hit the last thing there was, which nobody waits for.
   await device.queue.onSubmittedWorkDone()
   device.destroy()
@@ -51,13 +59,13 @@ export async function onProtectedDevice(
 }
 
 /**
- * Runs a workload once for each place where it waits, loses the device there, and compares. With `checkpoint`, one is
+ * Runs a workload once for each place where it waits, loses the device there, and compares. With checkpoints, one is
  * taken right before. Returns the number of places.
  */
 export async function loseAtEveryAwait(
   workload: Workload,
   control: LossControl,
-  checkpoint: boolean,
+  checkpoint: Checkpoints | undefined,
 ): Promise<{ readonly awaits: number; readonly wrong: readonly object[] }> {
   const reference = await onBareDevice(workload)
   let awaits = 0
@@ -70,10 +78,14 @@ export async function loseAtEveryAwait(
     }
     const pause = (): void => {
       passed += 1
-      if (!checkpoint) lose()
+      if (checkpoint === undefined) lose()
     }
     control.heal()
-    const outcome = await onProtectedDevice(workload, { pause, checkpoint, ...(checkpoint ? { paused: lose } : {}) })
+    const outcome = await onProtectedDevice(workload, {
+      pause,
+      checkpoint,
+      ...(checkpoint === undefined ? {} : { paused: lose }),
+    })
     const { result, losses, troubles } = outcome
     const isSame = Buffer.compare(result, reference) === 0
     if (!isSame || losses !== 1 || troubles.length > 0) wrong.push({ at, isSame, losses, troubles })

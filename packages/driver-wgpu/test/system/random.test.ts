@@ -13,14 +13,8 @@ afterEach(() => {
 })
 
 /** `EGPU_SEEDS=100-199` tries others than the few that are always tried. */
-const [first = 1, last = first + 5] = (process.env['EGPU_SEEDS'] ?? '1').split('-').map(Number)
+const [first = 1, last = first + 3] = (process.env['EGPU_SEEDS'] ?? '1').split('-').map(Number)
 const seeds = Array.from({ length: last - first + 1 }, (_, n) => first + n)
-
-/**
- * EGPU_CHECKPOINTS=1 saves in between, too. Not tried always: seed 2 once came out otherwise so, without any loss, and
- * nobody knows why yet.
- */
-const withCheckpoints = process.env['EGPU_CHECKPOINTS'] === '1' ? [false, true] : [false]
 
 test.each(seeds)(
   'a random program gives the same wherever the device is lost (seed %i)',
@@ -29,7 +23,7 @@ test.each(seeds)(
     const program = randomProgram(seed)
     const dice = new Dice(seed ^ 0x5eed)
     const reference = await onBareDevice(program)
-    for (const checkpoint of withCheckpoints) {
+    for (const checkpoint of [undefined, 'waiting', 'alongside'] as const) {
       // Without a loss, then with one somewhere, then with several.
       for (const chance of [0, 10, 3]) {
         let mayLose = chance > 0

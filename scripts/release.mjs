@@ -3,6 +3,7 @@
  *   prepare  installs, builds, checks every package, and writes what a user would install to .artifacts/sbom
  *   version  turns changesets into versions and changelogs
  *   publish  publishes every package whose version is new
+ * With --dry-run a step says what it would run, and runs nothing.
  */
 import { mkdtempSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,12 +11,20 @@ import { join } from 'node:path'
 import { spawnSync } from 'node:child_process'
 import { installDependencies, pnpm, root, run, tool } from './pnpm.mjs'
 
+/** What each step does, one after the other until one fails: a tool of ours, pnpm itself, or a function here. */
 const steps = {
-  prepare: () =>
-    tool('turbo', ['run', 'build', 'package-check', '--output-logs=errors-only', '--no-update-notifier']) ||
-    writeSbom(),
-  version: () => tool('changeset', ['version']) || pnpm(['install', '--lockfile-only']),
-  publish: () => tool('changeset', ['publish']),
+  prepare: [['turbo', 'run', 'build', 'package-check', '--output-logs=errors-only', '--no-update-notifier'], writeSbom],
+  version: [
+    ['changeset', 'version'],
+    ['pnpm', 'install', '--lockfile-only'],
+  ],
+  publish: [['changeset', 'publish']],
+}
+
+function perform(action) {
+  if (typeof action === 'function') return action()
+  const [name, ...args] = action
+  return name === 'pnpm' ? pnpm(args) : tool(name, args)
 }
 
 /** What each package brings along, as CycloneDX, read from an installed tree: ranges say less than what was taken. */
@@ -56,11 +65,14 @@ function writeSbom() {
   }
 }
 
-const step = steps[process.argv[2] ?? '']
-if (step === undefined) {
-  console.error(`say which: ${Object.keys(steps).join(', ')}`)
+const [name = '', ...options] = process.argv.slice(2)
+const step = Object.hasOwn(steps, name) ? steps[name] : undefined
+if (step === undefined || options.some((option) => option !== '--dry-run')) {
+  console.error(`say which: ${Object.keys(steps).join(', ')}; and --dry-run to only see what it would do`)
   process.exitCode = 2
+} else if (options.length > 0) {
+  for (const action of step) console.log(typeof action === 'function' ? action.name : action.join(' '))
 } else {
   installDependencies()
-  process.exitCode = step()
+  process.exitCode = step.reduce((status, action) => status || perform(action), 0)
 }

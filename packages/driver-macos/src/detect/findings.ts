@@ -112,11 +112,16 @@ function isHdmiAudio(node: RegistryNode): boolean {
 /** USB ids of ASM2464 bridges in GPU boxes, stock firmware and tinygrad's (tinygrad/tinygrad, extra/usbgpu). */
 const usbBridges: ReadonlySet<string> = new Set(['174c:2463', '174c:2464', 'add1:0001', '3801:0001'])
 
+/** Whether it is the USB side of a chip that GPU boxes have. */
+export function isGpuBridge(node: RegistryNode): boolean {
+  return usbBridges.has(usbIdsOf(node))
+}
+
 /** Such a bridge without USB4 runs as a USB device. The same chip serves SSDs, which show as a disk. */
 function usbFallback({ picture }: Facts): Finding[] {
   return picture
     .withRole('usb')
-    .filter((node) => usbBridges.has(usbIdsOf(node)) && ![...below(node)].some((one) => one.roles.has('media')))
+    .filter((node) => isGpuBridge(node) && ![...below(node)].some((one) => one.roles.has('media')))
     .map((node) => ({
       code: 'usb-fallback',
       severity: 'error',

@@ -31,7 +31,7 @@ export function ioregSource(options: IoregSourceOptions = {}): RegistrySource {
           else resolve({ usable: false, reason: `${command} does not run here (${error.message})`, cause: error })
         })
       }),
-    open: async ({ signal } = {}) => readDump(await run(command, signal)),
+    open: async ({ signal } = {}) => readDump(await run(command, signal)).registry,
     systemExtensions: listSystemExtensions,
     async [Symbol.asyncDispose]() {},
   }

@@ -11,16 +11,20 @@ export interface PlistSourceOptions {
   readonly systemExtensions?: string | undefined
 }
 
+/** Where a recording keeps what it knows of driver extensions, beside the registry's own entries. */
+export const extensionsKey = 'EGPU System Extensions'
+
 /**
- * A registry from what `ioreg -a -l -i -w0` printed, on any operating system: a dump that somebody mailed. It is read
- * when it is first asked; a damaged dump makes `probe()` say so and `open()` reject with `EGPU_MALFORMED_DATA`.
+ * A registry from what `ioreg -a -l -i -w0` printed or `recordMac` made, on any operating system: a dump that somebody
+ * mailed. It is read when it is first asked; a damaged dump makes `probe()` say so and `open()` reject with
+ * `EGPU_MALFORMED_DATA`.
  */
 export function plistSource(dump: string | Uint8Array, options: PlistSourceOptions = {}): RegistrySource {
   if (typeof dump !== 'string' && !(dump instanceof Uint8Array)) {
     throw new TypeError('plistSource() takes the text or the bytes that `ioreg -a -l -i` printed')
   }
-  let registry: Registry | undefined
-  const open = (): Registry => (registry ??= readDump(dump))
+  let read: Dump | undefined
+  const open = (): Dump => (read ??= readDump(dump))
   return {
     name: 'plist',
     async probe(): Promise<ProbeResult> {
@@ -31,14 +35,19 @@ export function plistSource(dump: string | Uint8Array, options: PlistSourceOptio
         return { usable: false, reason: cause instanceof Error ? cause.message : String(cause), cause }
       }
     },
-    open: async () => open(),
-    systemExtensions: async () => options.systemExtensions,
+    open: async () => open().registry,
+    systemExtensions: async () => options.systemExtensions ?? open().systemExtensions,
     async [Symbol.asyncDispose]() {},
   }
 }
 
+interface Dump {
+  readonly registry: Registry
+  readonly systemExtensions: string | undefined
+}
+
 /** Builds a registry out of a dump; `EGPU_MALFORMED_DATA` when that is none. */
-export function readDump(dump: string | Uint8Array): Registry {
+export function readDump(dump: string | Uint8Array): Dump {
   const root = parsePlist(typeof dump === 'string' ? dump : decode(dump))
   const tops = asArray(root) ?? [root]
   const tree = new Tree()
@@ -47,7 +56,8 @@ export function readDump(dump: string | Uint8Array): Registry {
     const message = 'this property list holds no registry entry; make one with `ioreg -a -l -i -w0 > dump.plist`'
     throw new EGpuError(EGpuErrorCode.MalformedData, message)
   }
-  return tree
+  const [systemExtensions] = tops.flatMap((top) => asText(asDictionary(top)?.[extensionsKey]) ?? [])
+  return { registry: tree, systemExtensions }
 }
 
 /** Whole registries are some 30 MB; what no string can hold is something else. */

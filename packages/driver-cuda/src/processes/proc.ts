@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
 
 /** A process as /proc shows it. */
 export interface ProcessFacts {
@@ -45,13 +45,20 @@ export function residentBytes(procRoot: string, pid: number): number | undefined
   return kilobytes === undefined ? undefined : Number(kilobytes) * 1024
 }
 
+const elfMagic = 0x7f454c46
+
 /** The ELF machine of the program (e_machine), such as 62 for x86-64; `undefined` when it may not be read. */
 export function elfMachine(procRoot: string, pid: number): number | undefined {
+  let file: number | undefined
   try {
-    const header = readFileSync(`${procRoot}/${pid}/exe`).subarray(0, 20)
-    return header.readUInt32BE(0) === 0x7f454c46 ? header.readUInt16LE(18) : undefined
+    file = openSync(`${procRoot}/${pid}/exe`, 'r')
+    const header = Buffer.alloc(20)
+    if (readSync(file, header) < header.length || header.readUInt32BE(0) !== elfMagic) return undefined
+    return header.readUInt16LE(18)
   } catch {
     return undefined
+  } finally {
+    if (file !== undefined) closeSync(file)
   }
 }
 

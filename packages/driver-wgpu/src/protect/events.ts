@@ -22,9 +22,10 @@ export type ProtectionEvent =
   | { readonly type: 'diverged'; readonly label: string; readonly offset: number; readonly size: number }
   /**
    * Something could not be done again after a loss: work with a texture of a format that this version does not know,
-   * whose content is zeros now, or with an `external` (video) texture, which was left out.
+   * whose content is zeros now; with an `external` (video) texture, which was left out; or a result of a `query` that is
+   * resolved once more after a checkpoint and a loss, which gives zeros.
    */
-  | { readonly type: 'incomplete'; readonly label: string; readonly format: GPUTextureFormat | 'external' }
+  | { readonly type: 'incomplete'; readonly label: string; readonly format: GPUTextureFormat | 'external' | 'query' }
   | { readonly type: 'checkpointed'; readonly bytes: number; readonly pauseMs: number; readonly drainMs: number }
   /** The device refused to save, for lack of memory perhaps: the log goes on growing, and it is tried again later. */
   | { readonly type: 'checkpoint-failed'; readonly message: string }

@@ -7,7 +7,6 @@ import { BundleNode } from '../nodes/bundle-node.ts'
 import { CommandNode } from '../nodes/command-node.ts'
 import { Node } from '../nodes/node.ts'
 import type { Methods } from '../nodes/node.ts'
-import { QueryNode } from '../nodes/query-node.ts'
 import { labelOf } from '../nodes/recipe.ts'
 import { Recording } from '../nodes/recording.ts'
 import { textureOf } from '../nodes/texture-of.ts'
@@ -21,6 +20,8 @@ export class EncoderNode extends Node<object> {
   readonly target: number
   /** Device incarnation of `real`; on a later one there is nothing to be called, only to be noted. */
   readonly epoch: number
+  /** Where the results of a render pass's occlusion queries go. */
+  occlusionQueries: unknown
 
   constructor(core: Core, real: object, recording: Recording, target: number, label: string, epoch: number) {
     super(core, real, label)
@@ -107,7 +108,6 @@ const plainMethods = {
     'setScissorRect',
     'setBlendConstant',
     'setStencilReference',
-    'beginOcclusionQuery',
     'endOcclusionQuery',
     'multiDrawIndirect',
     'multiDrawIndexedIndirect',
@@ -141,6 +141,12 @@ export class ComputePassHandle extends BindingHandle {
 addPlainMethods(ComputePassHandle.prototype, plainMethods.compute)
 
 export class RenderPassHandle extends BindingHandle {
+  beginOcclusionQuery(...args: readonly unknown[]): void {
+    const node = Handle.node(this)
+    node.call('beginOcclusionQuery', args)
+    node.recording.markQueryWritten(node.occlusionQueries, args[0])
+  }
+
   executeBundles(...args: readonly unknown[]): void {
     const node = Handle.node(this)
     const captured = args.map(capture)
@@ -184,7 +190,13 @@ interface CapturedPass {
   readonly colorAttachments?: readonly (CapturedColorAttachment | null)[]
   readonly depthStencilAttachment?: CapturedDepthAttachment
   readonly occlusionQuerySet?: unknown
-  readonly timestampWrites?: { readonly querySet?: unknown }
+  readonly timestampWrites?: TimestampWrites
+}
+
+interface TimestampWrites {
+  readonly querySet?: unknown
+  readonly beginningOfPassWriteIndex?: number
+  readonly endOfPassWriteIndex?: number
 }
 
 export class CommandEncoderHandle extends EncoderHandle {
@@ -192,7 +204,7 @@ export class CommandEncoderHandle extends EncoderHandle {
     const node = Handle.node(this)
     const [descriptor] = args.map(capture) as [CapturedPass?]
     const real = node.callReal('beginComputePass', [descriptor])
-    markQuery(node.recording, descriptor?.timestampWrites?.querySet)
+    markTimestamps(node.recording, descriptor?.timestampWrites)
     return openPass(node, 'beginComputePass', descriptor, real, ComputePassHandle)
   }
 
@@ -207,9 +219,10 @@ export class CommandEncoderHandle extends EncoderHandle {
     }
     const depth = descriptor?.depthStencilAttachment
     markAttachment(recording, depth?.view, isCleared(depth))
-    markQuery(recording, descriptor?.occlusionQuerySet)
-    markQuery(recording, descriptor?.timestampWrites?.querySet)
-    return openPass(node, 'beginRenderPass', descriptor, real, RenderPassHandle)
+    markTimestamps(recording, descriptor?.timestampWrites)
+    const pass = openPass(node, 'beginRenderPass', descriptor, real, RenderPassHandle)
+    Handle.node(pass).occlusionQueries = descriptor?.occlusionQuerySet
+    return pass
   }
 
   copyBufferToBuffer(...args: readonly unknown[]): void {
@@ -270,8 +283,8 @@ export class CommandEncoderHandle extends EncoderHandle {
     const node = Handle.node(this)
     const captured = args.map(capture)
     node.call('resolveQuerySet', captured)
-    const [query, , count, destination, offset] = captured
-    if (query instanceof QueryNode) node.recording.resolvedQueries.add(query)
+    const [query, first, count, destination, offset] = captured
+    node.recording.markQueriesResolved(query, Number(first), Number(count))
     if (!(destination instanceof BufferNode)) return
     node.recording.markBuffer(destination, Number(offset), Number(offset) + 8 * Number(count))
   }
@@ -280,7 +293,7 @@ export class CommandEncoderHandle extends EncoderHandle {
     const node = Handle.node(this)
     const captured = args.map(capture)
     node.call('writeTimestamp', captured)
-    markQuery(node.recording, captured[0])
+    node.recording.markQueryWritten(captured[0], captured[1])
   }
 
   finish(...args: readonly unknown[]): CommandBufferHandle {
@@ -374,6 +387,7 @@ function markAttachment(recording: Recording, view: unknown, isReplaced: boolean
   recording.markTextureRead(texture)
 }
 
-function markQuery(recording: Recording, query: unknown): void {
-  if (query instanceof QueryNode) recording.writtenQueries.add(query)
+function markTimestamps(recording: Recording, writes: TimestampWrites | undefined): void {
+  recording.markQueryWritten(writes?.querySet, writes?.beginningOfPassWriteIndex)
+  recording.markQueryWritten(writes?.querySet, writes?.endOfPassWriteIndex)
 }

@@ -60,7 +60,6 @@ export class QuerySetHandle extends LabelledHandle<QueryNode> {
   destroy(): void {
     const node = Handle.node(this)
     node.isDestroyed = true
-    node.isPending = false
     node.real.destroy()
     node.core.noteDestroyed(node)
   }

@@ -2,7 +2,7 @@ import { materialize } from '../capture.ts'
 import type { BufferNode } from './buffer-node.ts'
 import type { BindGroupNode } from './bind-group-node.ts'
 import type { Methods } from './node.ts'
-import type { QueryNode } from './query-node.ts'
+import { QueryNode } from './query-node.ts'
 import type { TextureNode } from './texture-node.ts'
 
 /**
@@ -18,10 +18,10 @@ export class Recording {
   /** Textures whose content is replaced before it was read. */
   readonly #replacedTextures: Set<TextureNode> = new Set()
   readonly buffers: Set<BufferNode> = new Set()
-  readonly writtenQueries: Set<QueryNode> = new Set()
-  readonly resolvedQueries: Set<QueryNode> = new Set()
   readonly #writes: Map<BufferNode, number[]> = new Map()
   readonly #groups: Set<BindGroupNode> = new Set()
+  /** What becomes of the results of queries, in order. */
+  readonly #queries: ((this: void) => void)[] = []
   #passes = 0
   #hasExternal = false
 
@@ -65,6 +65,14 @@ export class Recording {
     for (const texture of group.textures) this.markTextureRead(texture)
   }
 
+  markQueryWritten(query: unknown, index: unknown): void {
+    if (query instanceof QueryNode && typeof index === 'number') this.#queries.push(() => query.markWritten(index))
+  }
+
+  markQueriesResolved(query: unknown, first: number, count: number): void {
+    if (query instanceof QueryNode) this.#queries.push(() => query.markResolved(first, count))
+  }
+
   markTextureRead(texture: TextureNode): void {
     if (!this.#replacedTextures.has(texture)) this.#readTextures.add(texture)
   }
@@ -94,8 +102,7 @@ export class Recording {
     }
     for (const texture of this.#readTextures) texture.markRead()
     for (const texture of this.writtenTextures) texture.markWritten(this.#replacedTextures.has(texture))
-    for (const query of this.writtenQueries) query.isPending = true
-    for (const query of this.resolvedQueries) query.isPending = false
+    for (const mark of this.#queries) mark()
   }
 
   play(encoder: object): void {

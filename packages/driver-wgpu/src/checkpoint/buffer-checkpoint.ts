@@ -8,7 +8,7 @@ import { frozenBuffers } from './frozen.ts'
 import type { FrozenBuffers } from './frozen.ts'
 import { describeResource } from './resource.ts'
 import type { Resource, Saveable } from './resource.ts'
-import { Ring } from './ring.ts'
+import { Ring, split } from './ring.ts'
 import type { RingOptions, Span } from './ring.ts'
 import { ShadowPool } from './shadow-pool.ts'
 import type { Shadow } from './shadow-pool.ts'
@@ -55,6 +55,7 @@ export function checkpointBuffers(
   const shadows = new ShadowPool(guard.device, declared)
   const parts: readonly StatePart[] = declared.map(({ name, byteLength }) => ({ name, byteLength }))
   let finder: ChangeFinder | undefined
+  const digests = new Map<string, GPUBuffer>()
   /** Whether the finder saw the freeze before the next one, and its caller got it. */
   let previous: Promise<boolean> = Promise.resolve(false)
 
@@ -94,7 +95,7 @@ export function checkpointBuffers(
     reading.close()
     writing.close()
     shadows.close()
-    finder?.close()
+    for (const buffer of digests.values()) buffer.destroy()
   }
 
   return {
@@ -111,7 +112,12 @@ export function checkpointBuffers(
           const found = new Map<string, Found>()
           copyAll(shadow, (encoder) => {
             const comparing = (finder ??= new ChangeFinder(guard))
-            for (const [name, copy] of shadow) found.set(name, comparing.note(encoder, name, copy))
+            for (const [name, buffer] of shadow) {
+              const { size: byteLength } = buffer
+              const known = digests.get(name) ?? comparing.createDigests(byteLength)
+              digests.set(name, known)
+              found.set(name, comparing.note(encoder, known, { buffer, at: 0, offset: 0, byteLength }))
+            }
           })
           const changed = await Promise.all(
             [...found].map(async ([name, ask]): Promise<[string, readonly Span[]]> => {
@@ -163,14 +169,6 @@ const mostChunkBytes = 8 * 2 ** 20
 function chunkFor(declared: readonly Resource[]): number {
   const largest = Math.max(4, ...declared.map(({ byteLength }) => byteLength))
   return Math.min(mostChunkBytes, largest)
-}
-
-/** Into pieces that fit into a staging buffer. */
-function split({ offset, byteLength }: Span, most: number): readonly Span[] {
-  return Array.from({ length: Math.ceil(byteLength / most) }, (_, index) => ({
-    offset: offset + index * most,
-    byteLength: Math.min(most, byteLength - index * most),
-  }))
 }
 
 function requireSameParts(given: readonly StatePart[], wanted: readonly StatePart[]): void {

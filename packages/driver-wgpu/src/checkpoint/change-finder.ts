@@ -3,7 +3,7 @@ import type { DeviceGuard } from './device-guard.ts'
 import type { Span } from './ring.ts'
 
 /** Bytes that are compared as one. */
-const chunkBytes = 4096
+export const comparedBytes = 4096
 
 const threads = 64
 
@@ -16,9 +16,9 @@ const shader = /* wgsl */ `
 @group(0) @binding(0) var<storage, read> words: array<u32>;
 @group(0) @binding(1) var<storage, read_write> digests: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read_write> changed: array<atomic<u32>>;
-struct Window { words: u32, firstChunk: u32, columns: u32 }
+struct Window { words: u32, firstChunk: u32, columns: u32, firstBit: u32 }
 @group(0) @binding(3) var<uniform> window: Window;
-const chunkWords = ${chunkBytes / 4}u;
+const chunkWords = ${comparedBytes / 4}u;
 const threads = ${threads}u;
 
 fn mix(value: vec4<u32>) -> vec4<u32> {
@@ -42,12 +42,25 @@ fn find(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let chunk = window.firstChunk + begin / chunkWords;
   if (any(digests[chunk] != sum)) {
     digests[chunk] = sum;
-    atomicOr(&changed[chunk / 32u], 1u << (chunk % 32u));
+    let bit = window.firstBit + begin / chunkWords;
+    atomicOr(&changed[bit / 32u], 1u << (bit % 32u));
   }
 }`
 
 /** Asks for what a `note` found, once the work was submitted. */
 export type Found = (signal: AbortSignal | undefined) => Promise<readonly Span[]>
+
+/** A copy of a part of a resource. */
+export interface Copied {
+  /** Usage `STORAGE`. */
+  readonly buffer: GPUBuffer
+  /** Where in the buffer it begins: a multiple of 256. */
+  readonly at: number
+  /** Where in the resource it begins: a multiple of 4096. */
+  readonly offset: number
+  /** A multiple of 4; one of 4096, too, unless it goes to the end of the resource. */
+  readonly byteLength: number
+}
 
 /**
  * Works out on the device which chunks of a buffer changed since the last time, so that only those cross the cable. It
@@ -56,8 +69,6 @@ export type Found = (signal: AbortSignal | undefined) => Promise<readonly Span[]
 export class ChangeFinder {
   readonly #guard: DeviceGuard
   readonly #pipeline: GPUComputePipeline
-  /** By name: one of each resource. */
-  readonly #digests = new Map<string, GPUBuffer>()
 
   constructor(guard: DeviceGuard) {
     this.#guard = guard
@@ -65,30 +76,31 @@ export class ChangeFinder {
     this.#pipeline = guard.device.createComputePipeline({ label: 'egpu changes', layout: 'auto', compute: { module } })
   }
 
-  /** Notes the comparison of a buffer (usage `STORAGE`) with what had this name the last time. */
-  note(encoder: GPUCommandEncoder, name: string, source: GPUBuffer): Found {
+  /** Room for what a resource of this size was the last time: nothing yet, so that all of it counts as changed. */
+  createDigests(byteLength: number): GPUBuffer {
+    return this.#create(Math.ceil(byteLength / comparedBytes) * 16, BufferUsage.Storage)
+  }
+
+  /** Notes the comparison of a copy with what the same part was the last time; what is found is counted from its begin. */
+  note(encoder: GPUCommandEncoder, digests: GPUBuffer, source: Copied): Found {
     const { device } = this.#guard
-    const chunks = Math.ceil(source.size / chunkBytes)
-    const create = (size: number, usage: number): GPUBuffer =>
-      device.createBuffer({ label: 'egpu changes', size, usage })
-    let digests = this.#digests.get(name)
-    if (digests === undefined) this.#digests.set(name, (digests = create(chunks * 16, BufferUsage.Storage)))
-    const size = Math.ceil(chunks / 32) * 4
-    const changed = create(size, BufferUsage.Storage | BufferUsage.CopySrc)
-    const staging = create(size, BufferUsage.MapRead | BufferUsage.CopyDst)
+    const size = Math.ceil(source.byteLength / comparedBytes / 32) * 4
+    const changed = this.#create(size, BufferUsage.Storage | BufferUsage.CopySrc)
+    const staging = this.#create(size, BufferUsage.MapRead | BufferUsage.CopyDst)
     const short = [changed, staging]
     const pass = encoder.beginComputePass({ label: 'egpu changes' })
     pass.setPipeline(this.#pipeline)
     // A binding may be smaller than a buffer: then the buffer is looked at through one window after the other.
-    const most = Math.floor(device.limits.maxStorageBufferBindingSize / chunkBytes) * chunkBytes
-    for (let offset = 0; offset < source.size; offset += most) {
-      const bytes = Math.min(most, source.size - offset)
-      const count = Math.ceil(bytes / chunkBytes / threads)
+    const most = Math.floor(device.limits.maxStorageBufferBindingSize / comparedBytes) * comparedBytes
+    for (let done = 0; done < source.byteLength; done += most) {
+      const bytes = Math.min(most, source.byteLength - done)
+      const count = Math.ceil(bytes / comparedBytes / threads)
       const columns = Math.min(count, device.limits.maxComputeWorkgroupsPerDimension)
-      const window = create(16, BufferUsage.Uniform | BufferUsage.CopyDst)
+      const window = this.#create(16, BufferUsage.Uniform | BufferUsage.CopyDst)
       short.push(window)
-      device.queue.writeBuffer(window, 0, new Uint32Array([bytes / 4, offset / chunkBytes, columns, 0]))
-      const resources = [{ buffer: source, offset, size: bytes }, digests, changed, window]
+      const firstChunk = (source.offset + done) / comparedBytes
+      device.queue.writeBuffer(window, 0, new Uint32Array([bytes / 4, firstChunk, columns, done / comparedBytes]))
+      const resources = [{ buffer: source.buffer, offset: source.at + done, size: bytes }, digests, changed, window]
       const group = device.createBindGroup({
         layout: this.#pipeline.getBindGroupLayout(0),
         entries: resources.map((one, binding) => ({ binding, resource: 'buffer' in one ? one : { buffer: one } })),
@@ -101,15 +113,15 @@ export class ChangeFinder {
     return async (signal) => {
       try {
         await this.#guard.map(staging, MapMode.Read, signal)
-        return spansOf(new Uint32Array(staging.getMappedRange()), source.size)
+        return spansOf(new Uint32Array(staging.getMappedRange()), source.byteLength)
       } finally {
         for (const buffer of short) buffer.destroy()
       }
     }
   }
 
-  close(): void {
-    for (const digests of this.#digests.values()) digests.destroy()
+  #create(size: number, usage: number): GPUBuffer {
+    return this.#guard.device.createBuffer({ label: 'egpu changes', size, usage })
   }
 }
 
@@ -120,8 +132,8 @@ export function spansOf(bits: Uint32Array, byteLength: number): readonly Span[] 
     if (word === 0) continue
     for (let bit = 0; bit < 32; bit += 1) {
       if (((word >>> bit) & 1) === 0) continue
-      const offset = (index * 32 + bit) * chunkBytes
-      const bytes = Math.min(chunkBytes, byteLength - offset)
+      const offset = (index * 32 + bit) * comparedBytes
+      const bytes = Math.min(comparedBytes, byteLength - offset)
       const last = spans.at(-1)
       if (last !== undefined && last.offset + last.byteLength === offset) last.byteLength += bytes
       else spans.push({ offset, byteLength: bytes })

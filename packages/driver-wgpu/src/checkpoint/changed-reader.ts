@@ -1,10 +1,8 @@
 import type { DeviceGuard } from './device-guard.ts'
-import { readSpans } from './ring.ts'
-import type { Ring, Span } from './ring.ts'
+import { pack, readSpans } from './ring.ts'
+import type { Batch, Ring, Span } from './ring.ts'
 
-interface Batch {
-  readonly spans: readonly Span[]
-  readonly byteLength: number
+interface Fetched extends Batch {
   /** Spans that nobody has taken yet. */
   left: number
   bytes?: Promise<Uint8Array>
@@ -18,7 +16,7 @@ export class ChangedReader {
   readonly #guard: DeviceGuard
   readonly #ring: Ring
   readonly #source: GPUBuffer
-  readonly #batches: readonly Batch[]
+  readonly #batches: readonly Fetched[]
   readonly #batchOf: ReadonlyMap<number, number>
 
   /** `spans` are none larger than the ring's chunks. */
@@ -26,7 +24,7 @@ export class ChangedReader {
     this.#guard = guard
     this.#ring = ring
     this.#source = source
-    this.#batches = pack(spans, ring.chunkBytes)
+    this.#batches = pack(spans, ring.chunkBytes).map((batch) => ({ ...batch, left: batch.spans.length }))
     this.#batchOf = new Map(
       this.#batches.flatMap((batch, index) => batch.spans.map(({ offset }) => [offset, index] as const)),
     )
@@ -51,7 +49,7 @@ export class ChangedReader {
     return bytes.subarray(at, at + wanted.byteLength)
   }
 
-  #fetch(batch: Batch, signal: AbortSignal | undefined): Promise<Uint8Array> {
+  #fetch(batch: Fetched, signal: AbortSignal | undefined): Promise<Uint8Array> {
     batch.bytes ??= this.#read(batch, signal).catch((error: unknown) => {
       // Another reader may have more patience.
       delete batch.bytes
@@ -65,19 +63,4 @@ export class ChangedReader {
     await readSpans(this.#guard, this.#ring, this.#source, spans, bytes, signal)
     return bytes
   }
-}
-
-function pack(spans: readonly Span[], most: number): readonly Batch[] {
-  const batches: { spans: Span[]; byteLength: number; left: number }[] = []
-  for (const span of spans) {
-    const last = batches.at(-1)
-    if (last === undefined || last.byteLength + span.byteLength > most) {
-      batches.push({ spans: [span], byteLength: span.byteLength, left: 1 })
-    } else {
-      last.spans.push(span)
-      last.byteLength += span.byteLength
-      last.left += 1
-    }
-  }
-  return batches
 }

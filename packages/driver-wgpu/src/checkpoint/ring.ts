@@ -33,15 +33,10 @@ export class Ring {
   #isClosed = false
 
   constructor(guard: DeviceGuard, direction: 'read' | 'write', options: RingOptions) {
-    this.chunkBytes = options.chunkBytes ?? 4 * 2 ** 20
-    this.slots = options.slots ?? 3
-    this.pace = new Pace(options.bytesPerSecond)
-    if (!Number.isInteger(this.chunkBytes) || this.chunkBytes < 4 || this.chunkBytes % 4 !== 0) {
-      throw new TypeError(`chunkBytes must be a positive multiple of 4, not ${this.chunkBytes}`)
-    }
-    if (!Number.isInteger(this.slots) || this.slots < 1) {
-      throw new TypeError(`slots must be an integer from 1 up, not ${this.slots}`)
-    }
+    const { chunkBytes, slots, pace } = ringShape(options)
+    this.chunkBytes = chunkBytes
+    this.slots = slots
+    this.pace = pace
     this.#guard = guard
     this.#usage = usages[direction]
   }
@@ -74,10 +69,51 @@ export class Ring {
   }
 }
 
+/** What the options come to; a `TypeError` for a ring that cannot be. */
+export function ringShape(options: RingOptions): Pick<Ring, 'chunkBytes' | 'slots' | 'pace'> {
+  const { chunkBytes = 4 * 2 ** 20, slots = 3 } = options
+  if (!Number.isInteger(chunkBytes) || chunkBytes < 4 || chunkBytes % 4 !== 0) {
+    throw new TypeError(`chunkBytes must be a positive multiple of 4, not ${chunkBytes}`)
+  }
+  if (!Number.isInteger(slots) || slots < 1) {
+    throw new TypeError(`slots must be an integer from 1 up, not ${slots}`)
+  }
+  return { chunkBytes, slots, pace: new Pace(options.bytesPerSecond) }
+}
+
 /** Bytes of a device buffer. */
 export interface Span {
   readonly offset: number
   readonly byteLength: number
+}
+
+/** Spans that pass through one staging buffer together. */
+export interface Batch {
+  readonly spans: readonly Span[]
+  readonly byteLength: number
+}
+
+/** The spans, in their order, in as few staging buffers as they fit into; none may be larger than one. */
+export function pack(spans: readonly Span[], most: number): readonly Batch[] {
+  const batches: { spans: Span[]; byteLength: number }[] = []
+  for (const span of spans) {
+    const last = batches.at(-1)
+    if (last === undefined || last.byteLength + span.byteLength > most) {
+      batches.push({ spans: [span], byteLength: span.byteLength })
+    } else {
+      last.spans.push(span)
+      last.byteLength += span.byteLength
+    }
+  }
+  return batches
+}
+
+/** Into pieces that fit into a staging buffer. */
+export function split({ offset, byteLength }: Span, most: number): readonly Span[] {
+  return Array.from({ length: Math.ceil(byteLength / most) }, (_, index) => ({
+    offset: offset + index * most,
+    byteLength: Math.min(most, byteLength - index * most),
+  }))
 }
 
 /** The bytes of a device buffer, in order, in pieces that are the caller's to keep. */
@@ -113,17 +149,36 @@ export async function drainInto(
   destination: Uint8Array,
   signal: AbortSignal | undefined,
 ): Promise<void> {
+  await drainSpans(guard, ring, source, [{ offset: 0, byteLength: source.size }], destination, signal)
+}
+
+/**
+ * Some of the bytes of a device buffer, one span behind the other into memory that holds just that: small ones share a
+ * staging buffer, large ones take several. Rejects like `drain`.
+ */
+export async function drainSpans(
+  guard: DeviceGuard,
+  ring: Ring,
+  source: GPUBuffer,
+  spans: readonly Span[],
+  destination: Uint8Array,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const batches = pack(
+    spans.flatMap((span) => split(span, ring.chunkBytes)),
+    ring.chunkBytes,
+  )[Symbol.iterator]()
   // The first failure ends the others: they see it before their next piece.
   const failing = new AbortController()
   const both = signal === undefined ? failing.signal : AbortSignal.any([failing.signal, signal])
-  let offset = 0
+  let at = 0
   const lanes = Array.from({ length: ring.slots }, async () => {
-    while (offset < source.size) {
-      const span = { offset, byteLength: Math.min(ring.chunkBytes, source.size - offset) }
-      offset += span.byteLength
-      const place = destination.subarray(span.offset, span.offset + span.byteLength)
+    for (let next = batches.next(); next.done !== true; next = batches.next()) {
+      const { spans: some, byteLength } = next.value
+      const place = destination.subarray(at, at + byteLength)
+      at += byteLength
       try {
-        await readSpans(guard, ring, source, [span], place, both)
+        await readSpans(guard, ring, source, some, place, both)
       } catch (error) {
         failing.abort(error)
         throw error

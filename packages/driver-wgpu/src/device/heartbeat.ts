@@ -30,16 +30,18 @@ export class Heartbeat {
   #timer: { cancel(): void } | undefined
   #usedAt = performance.now()
   #beatAt = performance.now()
+  #dueAt = 0
   #askedAt = Number.NEGATIVE_INFINITY
   #waiting = false
   #waitedMs = 0
 
   /** `onHang` is called once, when work has not come back for `hangMs`. */
   constructor(queue: GPUQueue, options: HeartbeatOptions, onHang: (waitedMs: number) => void) {
+    const { intervalMs, idleIntervalMs, hangMs } = heartbeatTimes(options)
     this.#queue = queue
-    this.#intervalMs = positive('intervalMs', options.intervalMs ?? 100)
-    this.#idleIntervalMs = Math.max(this.#intervalMs, positive('idleIntervalMs', options.idleIntervalMs ?? 1000))
-    this.#hangMs = positive('hangMs', options.hangMs ?? 10_000)
+    this.#intervalMs = intervalMs
+    this.#idleIntervalMs = idleIntervalMs
+    this.#hangMs = hangMs
     this.#onHang = onHang
     this.#submit = queue.submit.bind(queue)
     // The only way to know that the device is in use. Handed on unchanged.
@@ -66,9 +68,14 @@ export class Heartbeat {
     return performance.now() - this.#usedAt > idleAfterMs
   }
 
-  #schedule(ms: number = this.#isIdle() ? this.#idleIntervalMs : this.#intervalMs): void {
+  #schedule(from: number = performance.now()): void {
+    this.#scheduleAt(from + (this.#isIdle() ? this.#idleIntervalMs : this.#intervalMs))
+  }
+
+  #scheduleAt(dueAt: number): void {
     this.#timer?.cancel()
-    this.#timer = laterQuietly(ms, () => this.#beat())
+    this.#dueAt = dueAt
+    this.#timer = laterQuietly(dueAt - performance.now(), () => this.#beat())
   }
 
   #beat(): void {
@@ -76,9 +83,10 @@ export class Heartbeat {
     // A blocked event loop or a sleeping laptop is no hang: of a long gap between beats only a usual one counts.
     const gap = Math.min(now - this.#beatAt, 2 * this.#idleIntervalMs)
     this.#beatAt = now
-    // What was submitted since has asked already, and puts the next beat off.
-    const restMs = this.#usedAt + this.#intervalMs - now
-    if (restMs <= 0) this.#submit([])
+    // What was submitted since has asked already, and puts the next beat off. Timers know whole milliseconds only.
+    const nextAt = this.#usedAt + this.#intervalMs
+    const isDue = nextAt - now < 1
+    if (isDue) this.#submit([])
     if (this.#waiting) this.#waitedMs += gap
     else if (now - this.#askedAt >= this.#hangMs / questionsPerHang) this.#ask(now)
     if (this.#waitedMs > this.#hangMs) {
@@ -86,8 +94,9 @@ export class Heartbeat {
       this.#onHang(this.#waitedMs)
       return
     }
-    if (restMs > 0) this.#schedule(restMs)
-    else this.#schedule()
+    // A timer is always late; counted from when it was due, beats stay one interval apart.
+    if (isDue) this.#schedule(Math.max(this.#dueAt, now - this.#intervalMs / 2))
+    else this.#scheduleAt(nextAt)
   }
 
   #ask(now: number): void {
@@ -99,6 +108,13 @@ export class Heartbeat {
     }
     this.#queue.onSubmittedWorkDone().then(done, done)
   }
+}
+
+/** The times that count; a `TypeError` for one that is no time. */
+export function heartbeatTimes(options: HeartbeatOptions): Readonly<Record<keyof HeartbeatOptions, number>> {
+  const intervalMs = positive('intervalMs', options.intervalMs ?? 100)
+  const idleIntervalMs = Math.max(intervalMs, positive('idleIntervalMs', options.idleIntervalMs ?? 1000))
+  return { intervalMs, idleIntervalMs, hangMs: positive('hangMs', options.hangMs ?? 10_000) }
 }
 
 function positive(name: string, value: number): number {

@@ -1,38 +1,40 @@
-import { drain, Ring } from '../checkpoint/ring.ts'
+import { ChangeFinder } from '../checkpoint/change-finder.ts'
+import type { Found } from '../checkpoint/change-finder.ts'
+import { drainSpans, Ring } from '../checkpoint/ring.ts'
+import type { Span } from '../checkpoint/ring.ts'
 import { BufferUsage } from '../flags.ts'
+import { isCompared, isReplacedSince, overlap, planCheckpoint, putBack } from './checkpoint-plan.ts'
+import type { Extent, Piece, Plan } from './checkpoint-plan.ts'
 import type { Core } from './core.ts'
 import type { Incarnation } from './incarnation.ts'
-import { BufferNode } from './nodes/buffer-node.ts'
-import { TextureNode } from './nodes/texture-node.ts'
-import { imageBytes } from './nodes/texture-images.ts'
-import type { Image } from './nodes/texture-images.ts'
+import type { BufferNode } from './nodes/buffer-node.ts'
+import type { TextureNode } from './nodes/texture-node.ts'
 import type { CheckpointOptions } from './options.ts'
-
-/** A piece of changed content and its place in one of the frozen copies. */
-type Piece = (
-  | { readonly buffer: BufferNode; readonly start: number; readonly end: number }
-  | { readonly texture: TextureNode; readonly image: Image }
-) & { readonly at: number; readonly byteLength: number }
-
-/** What is copied and drained in one go. */
-interface Segment {
-  readonly pieces: Piece[]
-  byteLength: number
-}
-
-interface Plan {
-  readonly segments: readonly Segment[]
-  /** Textures whose content nobody can get at. */
-  readonly unsaved: readonly TextureNode[]
-  readonly byteLength: number
-}
 
 interface Frozen extends Plan {
   readonly cutSeq: number
   readonly incarnation: Incarnation
+  /** One of each segment. */
   readonly copies: readonly GPUBuffer[]
+  /** Asks what of a piece really changed, where that was compared. */
+  readonly found: ReadonlyMap<Piece, Found>
   /** Why it holds nothing: the copies did not fit next to everything else, for example. */
   readonly failure: Promise<GPUError | null>
+}
+
+/** Content that was brought to the host; none of a texture that meanwhile turned out not to be needed. */
+interface Moved {
+  readonly piece: Piece
+  readonly extent: Extent
+  readonly bytes: Uint8Array | undefined
+}
+
+/** What belongs to one device: staging buffers, and what the buffers were the last time, in short. */
+interface Tools {
+  readonly incarnation: Incarnation
+  readonly ring: Ring
+  readonly finder: ChangeFinder | undefined
+  digests: WeakMap<BufferNode, GPUBuffer>
 }
 
 /** Between two checkpoints there is at least this many times what the last one took: at most a tenth of the time. */
@@ -51,7 +53,7 @@ export class Checkpointer {
   #notBefore = 0
   #lastAt = performance.now()
   #savedAt = performance.now()
-  #ring: { readonly incarnation: Incarnation; readonly ring: Ring } | undefined
+  #tools: Tools | undefined
 
   constructor(core: Core, options: CheckpointOptions) {
     this.#core = core
@@ -97,29 +99,28 @@ export class Checkpointer {
     const frozen = this.#freeze()
     const pauseMs = performance.now() - begun
     const drained = await this.#drain(frozen)
-    if (frozen.incarnation !== core.incarnation || !core.isLive) return false
     const failure = await frozen.failure
+    // A device that was lost in between says nothing, and what it gave counts for nothing.
+    if (frozen.incarnation !== core.incarnation || !core.isLive) return false
     const drainMs = performance.now() - begun - pauseMs
     this.#notBefore = performance.now() + restFactor * drainMs
     if (drained === undefined || failure !== null) {
-      // A device that was lost in between says nothing, and what it gave counts for nothing.
-      if (frozen.incarnation === core.incarnation && core.isLive) this.#fail(frozen, failure)
+      this.#fail(frozen, failure)
       return false
     }
     commit(core, frozen, drained)
     this.#savedAt = performance.now()
     core.stats.checkpoints += 1
-    const bytes = drained.reduce((sum, content) => sum + (content?.byteLength ?? 0), 0)
+    const bytes = drained.reduce((sum, moved) => sum + (moved.bytes?.byteLength ?? 0), 0)
     core.emit({ type: 'checkpointed', bytes, pauseMs, drainMs })
     return true
   }
 
   /** The last checkpoint stays, and what has changed since stays to be saved. */
-  #fail({ segments }: Frozen, failure: GPUError | null): void {
-    for (const piece of segments.flatMap(({ pieces }) => pieces)) {
-      if ('buffer' in piece) piece.buffer.dirty.add(piece.start, piece.end)
-      else piece.texture.isDirty = true
-    }
+  #fail(frozen: Frozen, failure: GPUError | null): void {
+    putBack(frozen)
+    // They know of content that nobody got.
+    if (this.#tools !== undefined) this.#tools.digests = new WeakMap()
     this.#notBefore = performance.now() + failurePauseMs
     this.#core.emit({ type: 'checkpoint-failed', message: failure?.message ?? 'the copy could not be read' })
   }
@@ -127,55 +128,89 @@ export class Checkpointer {
   #freeze(): Frozen {
     const core = this.#core
     const { incarnation } = core
-    const { device, mover } = incarnation
-    const planned = plan(core)
+    const planned = planCheckpoint(core)
     const cutSeq = core.nextSeq()
-    if (planned.byteLength === 0) return { ...planned, cutSeq, incarnation, copies: [], failure: Promise.resolve(null) }
+    const common = { ...planned, cutSeq, incarnation }
+    if (planned.segments.length === 0) {
+      return { ...common, copies: [], found: new Map(), failure: Promise.resolve(null) }
+    }
+    const { device } = incarnation
     for (const filter of ['out-of-memory', 'validation'] as const) device.pushErrorScope(filter)
+    try {
+      return { ...common, ...this.#copy(planned, incarnation), failure: failureOf(device) }
+    } catch (error) {
+      void failureOf(device)
+      putBack(planned)
+      throw error
+    }
+  }
+
+  /** Copies what was planned, on the device and in one submit. */
+  #copy({ segments }: Plan, incarnation: Incarnation): Pick<Frozen, 'copies' | 'found'> {
+    const { device, mover } = incarnation
+    const tools = this.#toolsOf(incarnation)
     const usage = BufferUsage.CopySrc | BufferUsage.CopyDst | BufferUsage.Storage
     const encoder = device.createCommandEncoder({ label: 'egpu checkpoint' })
-    const copies = planned.segments.map(({ pieces, byteLength }) => {
+    const found = new Map<Piece, Found>()
+    const copies = segments.map(({ pieces, byteLength }) => {
       const copy = device.createBuffer({ label: 'egpu checkpoint', size: byteLength, usage })
       for (const piece of pieces) {
         if ('texture' in piece) mover.save(encoder, piece.texture.real, piece.image, copy, piece.at)
         else encoder.copyBufferToBuffer(piece.buffer.real, piece.start, copy, piece.at, piece.byteLength)
       }
+      for (const piece of pieces) {
+        if (tools.finder === undefined || 'texture' in piece || !isCompared(piece.buffer)) continue
+        const digests = tools.digests.get(piece.buffer) ?? tools.finder.createDigests(piece.buffer.size)
+        tools.digests.set(piece.buffer, digests)
+        const copied = { buffer: copy, at: piece.at, offset: piece.start, byteLength: piece.byteLength }
+        found.set(piece, tools.finder.note(encoder, digests, copied))
+      }
       return copy
     })
     device.queue.submit([encoder.finish()])
     mover.release()
-    const errors = Promise.all([device.popErrorScope(), device.popErrorScope()])
-    const failure = errors.then(
-      ([invalid, noMemory]) => noMemory ?? invalid,
-      () => null,
-    )
-    return { ...planned, cutSeq, incarnation, copies, failure }
+    return { copies, found }
   }
 
-  /**
-   * The frozen bytes on the host, segment by segment; `undefined` when the device was lost before they all were. A
-   * segment that meanwhile turned out not to be needed has none.
-   */
-  async #drain({ incarnation, segments, copies }: Frozen): Promise<readonly (Uint8Array | undefined)[] | undefined> {
-    if (this.#ring?.incarnation !== incarnation) {
-      this.#ring = { incarnation, ring: new Ring(incarnation.guard, 'read', this.#options) }
+  #toolsOf(incarnation: Incarnation): Tools {
+    if (this.#tools?.incarnation !== incarnation) {
+      const { guard } = incarnation
+      // Where there is no cable, moving is faster than comparing.
+      const finder = incarnation.isSoftware ? undefined : new ChangeFinder(guard)
+      this.#tools = { incarnation, ring: new Ring(guard, 'read', this.#options), finder, digests: new WeakMap() }
     }
-    const { ring } = this.#ring
-    const drained: (Uint8Array | undefined)[] = []
+    return this.#tools
+  }
+
+  /** The frozen bytes on the host; `undefined` when the device was lost before they all were. */
+  async #drain({ incarnation, segments, copies, found }: Frozen): Promise<readonly Moved[] | undefined> {
+    const { guard } = incarnation
+    const { ring } = this.#toolsOf(incarnation)
+    const drained: Moved[] = []
     try {
-      for (const [index, { pieces, byteLength }] of segments.entries()) {
+      const changed = new Map(
+        await Promise.all([...found].map(async ([piece, ask]) => [piece, await ask(undefined)] as const)),
+      )
+      for (const [index, { pieces }] of segments.entries()) {
         // What is drawn anew each frame is, by the time the rest is drained, as good as gone.
         if (pieces.every(isReplacedSince)) {
-          drained.push(undefined)
+          drained.push(...pieces.map((piece): Moved => ({ piece, extent: [0, 0], bytes: undefined })))
           continue
         }
-        const host = new Uint8Array(byteLength)
+        const wanted = pieces.flatMap((piece) =>
+          wantedOf(piece, changed.get(piece)).map((extent) => ({ piece, extent })),
+        )
+        const spans = wanted.map(({ piece, extent: [start, end] }) => ({
+          offset: piece.at + start - ('texture' in piece ? 0 : piece.start),
+          byteLength: Math.ceil((end - start) / 4) * 4,
+        }))
+        const host = new Uint8Array(spans.reduce((sum, { byteLength }) => sum + byteLength, 0))
+        await drainSpans(guard, ring, copies[index] as GPUBuffer, spans, host, undefined)
         let at = 0
-        for await (const chunk of drain(incarnation.guard, ring, copies[index] as GPUBuffer, undefined)) {
-          host.set(chunk, at)
-          at += chunk.byteLength
+        for (const [nth, { piece, extent }] of wanted.entries()) {
+          drained.push({ piece, extent, bytes: host.subarray(at, at + extent[1] - extent[0]) })
+          at += (spans[nth] as Span).byteLength
         }
-        drained.push(host)
       }
       return (await incarnation.isAliveAfterWork()) ? drained : undefined
     } catch {
@@ -191,90 +226,43 @@ export class Checkpointer {
 /** After the device refused a checkpoint, which takes memory on it, the next attempt has to wait. */
 const failurePauseMs = 10_000
 
-/** A segment holds no more than this unless it is a single piece that cannot be divided. */
-const segmentBytes = imageBytes
-
-/** Offsets of textures in a copy: a multiple of every block size, and of the alignment of storage bindings. */
-const pieceAlignment = 256
-
-/**
- * What changed since the last checkpoint. It counts as unchanged from here on. Textures that work may replace before
- * it uses them come last, each with a segment of its own.
- */
-function plan(core: Core): Plan {
-  const segments: Segment[] = []
-  const replaceable: Segment[] = []
-  const unsaved: TextureNode[] = []
-  const place = (content: { buffer: BufferNode; start: number; end: number } | TexturePart, size: number): void => {
-    const isReplaceable = 'texture' in content && content.texture.hasOneImage
-    const open = isReplaceable ? undefined : segments.at(-1)
-    const at = open === undefined ? 0 : Math.ceil(open.byteLength / pieceAlignment) * pieceAlignment
-    const end = at + Math.ceil(size / 4) * 4
-    const piece = { ...content, byteLength: size }
-    if (open !== undefined && end <= segmentBytes) {
-      open.pieces.push({ ...piece, at })
-      open.byteLength = end
-    } else {
-      const fresh = { pieces: [{ ...piece, at: 0 }], byteLength: Math.ceil(size / 4) * 4 }
-      if (isReplaceable) replaceable.push(fresh)
-      else segments.push(fresh)
-    }
+/** Ends the two scopes around a freeze. A device that was lost in between says nothing. */
+async function failureOf(device: GPUDevice): Promise<GPUError | null> {
+  try {
+    const [invalid, noMemory] = await Promise.all([device.popErrorScope(), device.popErrorScope()])
+    return noMemory ?? invalid
+  } catch {
+    return null
   }
-  for (const node of core.registry.all()) {
-    if (node instanceof BufferNode) {
-      if (!node.isDestroyed && !node.isRefused) {
-        for (const [start, end] of node.dirty) {
-          for (let from = start; from < end; from += segmentBytes) {
-            const to = Math.min(end, from + segmentBytes)
-            place({ buffer: node, start: from, end: to }, to - from)
-          }
-        }
-      }
-      node.dirty.clear()
-    } else if (node instanceof TextureNode) {
-      node.firstUse = undefined
-      if (!node.isDirty) continue
-      node.isDirty = false
-      if (node.isDestroyed || node.isBorrowed || !node.hasContent) continue
-      const images = node.images()
-      if (images.length === 0) unsaved.push(node)
-      for (const image of images) place({ texture: node, image }, image.byteLength)
-    }
-  }
-  const all = [...segments, ...replaceable]
-  return { segments: all, unsaved, byteLength: all.reduce((sum, { byteLength }) => sum + byteLength, 0) }
 }
 
-interface TexturePart {
-  readonly texture: TextureNode
-  readonly image: Image
+/** What of a piece has to be moved. */
+function wantedOf(piece: Piece, changed: readonly Span[] | undefined): readonly Extent[] {
+  if ('texture' in piece) return [[0, piece.byteLength]]
+  if (changed === undefined) return piece.dirty
+  const found = changed.map(({ offset, byteLength }): Extent => [
+    piece.start + offset,
+    piece.start + offset + byteLength,
+  ])
+  return overlap(piece.dirty, found)
 }
 
-/** Work since the freeze has replaced it, so that a replay from there needs none of it. */
-function isReplacedSince(piece: Piece): boolean {
-  return 'texture' in piece && piece.texture.firstUse === 'replaced'
-}
-
-function commit(core: Core, { cutSeq, segments, unsaved }: Frozen, drained: readonly (Uint8Array | undefined)[]): void {
+function commit(core: Core, { cutSeq, unsaved }: Frozen, drained: readonly Moved[]): void {
   const images = new Map<TextureNode, Uint8Array[] | undefined>()
-  for (const [index, { pieces }] of segments.entries()) {
-    const bytes = drained[index]
-    for (const piece of pieces) {
-      if ('texture' in piece) {
-        const content = bytes?.slice(piece.at, piece.at + piece.byteLength)
-        const known = images.get(piece.texture)
-        if (content === undefined) images.set(piece.texture, undefined)
-        else if (known === undefined) images.set(piece.texture, [content])
-        else known.push(content)
-        continue
-      }
-      const { buffer, start, end, at } = piece
-      const content = (bytes as Uint8Array).subarray(at, at + end - start)
-      if (end - start === buffer.size) buffer.saved = content.slice()
-      else {
-        buffer.saved ??= new Uint8Array(buffer.copyableSize)
-        buffer.saved.set(content, start)
-      }
+  for (const { piece, extent, bytes } of drained) {
+    if ('texture' in piece) {
+      const known = images.get(piece.texture)
+      if (bytes === undefined) images.set(piece.texture, undefined)
+      else if (known === undefined) images.set(piece.texture, [bytes.slice()])
+      else known.push(bytes.slice())
+      continue
+    }
+    const { buffer } = piece
+    const [start, end] = extent
+    if (end - start === buffer.size) buffer.saved = (bytes as Uint8Array).slice()
+    else {
+      buffer.saved ??= new Uint8Array(buffer.copyableSize)
+      buffer.saved.set(bytes as Uint8Array, start)
     }
   }
   for (const [texture, contents] of images) {
@@ -290,7 +278,7 @@ function holdsPendingQueries(core: Core): boolean {
   for (const reference of core.queries) {
     const query = reference.deref()
     if (query === undefined) core.queries.delete(reference)
-    else if (query.isPending && !query.isDestroyed) return true
+    else if (query.isPending) return true
   }
   return false
 }

@@ -6,6 +6,7 @@ import { laterQuietly } from '../device/timers.ts'
 import { BufferUsage, MapMode } from '../flags.ts'
 import { ImageMover } from './image-mover.ts'
 import { StagingPool } from './staging-pool.ts'
+import type { Successor } from './successor.ts'
 
 /** One device in the life of a protected one, with what belongs to it alone. */
 export class Incarnation {
@@ -13,6 +14,8 @@ export class Incarnation {
   readonly held: HeldDevice
   readonly device: GPUDevice
   readonly adapterName: string
+  /** It runs on the CPU. */
+  readonly isSoftware: boolean
   readonly guard: DeviceGuard
   readonly mover: ImageMover
   readonly #pool: StagingPool
@@ -22,16 +25,16 @@ export class Incarnation {
 
   constructor(
     epoch: number,
-    held: HeldDevice,
-    adapterName: string,
+    { held, name, isSoftware }: Successor,
     heartbeat: HeartbeatOptions,
     onHang: (waitedMs: number) => void,
   ) {
     this.epoch = epoch
     this.held = held
     this.device = held.device
-    this.adapterName = adapterName
-    this.guard = new DeviceGuard(held.device, adapterName, held.device.lost)
+    this.adapterName = name
+    this.isSoftware = isSoftware
+    this.guard = new DeviceGuard(held.device, name, held.device.lost)
     this.mover = new ImageMover(held.device)
     this.#pool = new StagingPool(held.device)
     this.#canary = held.device.createBuffer({ label: 'egpu canary', size: 4, usage: BufferUsage.CopySrc })

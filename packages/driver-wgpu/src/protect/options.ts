@@ -1,3 +1,6 @@
+import type { BytesPerSecond } from '../checkpoint/pace.ts'
+import { ringShape } from '../checkpoint/ring.ts'
+import { heartbeatTimes } from '../device/heartbeat.ts'
 import type { HeartbeatOptions } from '../device/heartbeat.ts'
 import type { DescribeDevice } from '../device/open-target.ts'
 import type { ProtectionEvent } from './events.ts'
@@ -7,6 +10,12 @@ export interface ProtectOptions {
   readonly gpu?: GPU | undefined
   /** Flags for `create()` of the package `webgpu`. Unused with any other `gpu`. */
   readonly dawnFlags?: readonly string[] | undefined
+  /**
+   * Whether the SwiftShader of an installed browser serves as the last adapter, on the CPU, where Vulkan shows none of its
+   * own: slow, but the work goes on. Default true; not when `VK_DRIVER_FILES` names the drivers. Unused with any other
+   * `gpu`.
+   */
+  readonly cpuFallback?: boolean | undefined
   /**
    * What the device must have, as for `requestDevice`; a function is asked once, with the first adapter. Later adapters
    * that lack any of it are passed over. Default: WebGPU's default limits.
@@ -30,4 +39,21 @@ export interface CheckpointOptions {
   /** Staging memory for draining a checkpoint. */
   readonly chunkBytes?: number | undefined
   readonly slots?: number | undefined
+  /**
+   * How fast checkpoints may cross the cable; a function is asked before each piece, so that whoever hears of link errors
+   * can slow them down. Work that changes more than that holds the application up once the log is twice `maxLogBytes`, or
+   * no checkpoint came for four times `intervalMs`. Default: as fast as it goes.
+   */
+  readonly bytesPerSecond?: BytesPerSecond | undefined
+}
+
+/** Throws a `TypeError` for what could never work, before there is a device that would have to be closed again. */
+export function checkOptions({ heartbeat, checkpoint, backoffMs = [], giveUpAfterMs }: ProtectOptions): void {
+  heartbeatTimes(heartbeat ?? {})
+  ringShape(checkpoint ?? {})
+  const { maxLogBytes, intervalMs } = checkpoint ?? {}
+  const waits = backoffMs.map((ms, index) => [`backoffMs[${index}]`, ms] as const)
+  for (const [name, value] of [...waits, ...Object.entries({ giveUpAfterMs, maxLogBytes, intervalMs })]) {
+    if (value !== undefined && !(value >= 0)) throw new TypeError(`${name} must be a number from 0 up, not ${value}`)
+  }
 }

@@ -5,6 +5,7 @@ import { Core } from './core.ts'
 import type { ProtectionStats } from './core.ts'
 import { DeviceHandle, DeviceNode } from './handles/device-handle.ts'
 import { Handle, wrap } from './handles/handle.ts'
+import { checkOptions } from './options.ts'
 import type { ProtectOptions } from './options.ts'
 import { Recovery } from './recovery.ts'
 import { SuccessorFinder } from './successor.ts'
@@ -41,9 +42,11 @@ const protections = new WeakMap<GPUDevice, Protection>()
  * is done again, while the application's objects stay valid and what it waits for comes, late but right. Its `lost`
  * resolves only after `destroy()`, or when there is no hope.
  *
- * Rejects with `EGPU_NO_TARGET`, and why each adapter was passed over, when there is none to begin with.
+ * Rejects with `EGPU_NO_TARGET`, and why each adapter was passed over, when there is none to begin with; with a
+ * `TypeError` for an interval, a wait or a size that is none.
  */
 export async function protectDevice(options: ProtectOptions = {}): Promise<GPUDevice> {
+  checkOptions(options)
   const source = chooseSource(options)
   const finder = new SuccessorFinder(source, options.descriptor)
   const refusals: string[] = []

@@ -40,9 +40,9 @@ export class Recovery {
     this.#watch(core, core.incarnation)
   }
 
-  incarnate(epoch: number, { held, name }: Successor): Incarnation {
-    const incarnation: Incarnation = new Incarnation(epoch, held, name, this.#options.heartbeat ?? {}, (waitedMs) => {
-      const message = `${name} has not finished its work for ${Math.round(waitedMs)} ms`
+  incarnate(epoch: number, successor: Successor): Incarnation {
+    const incarnation: Incarnation = new Incarnation(epoch, successor, this.#options.heartbeat ?? {}, (waitedMs) => {
+      const message = `${successor.name} has not finished its work for ${Math.round(waitedMs)} ms`
       if (this.#core?.incarnation === incarnation) this.#lose(this.#core, 'hung', message)
     })
     return incarnation

@@ -9,6 +9,8 @@ import { incompatibility } from './compatibility.ts'
 export interface Successor {
   readonly held: HeldDevice
   readonly name: string
+  /** It runs on the CPU. */
+  readonly isSoftware: boolean
 }
 
 /** Finds the next device: on the same adapter if it is still there, else on another GPU, else on the CPU. */
@@ -65,6 +67,6 @@ export class SuccessorFinder {
     }
     this.#descriptor = descriptor
     this.#last = seen
-    return { held: holdDevice(device, fresh), name: seen.name }
+    return { held: holdDevice(device, fresh), name: seen.name, isSoftware: seen.software }
   }
 }

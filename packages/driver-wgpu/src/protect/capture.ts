@@ -16,14 +16,15 @@ export class Use {
 
 /**
  * Copies what the application handed over, so that it can be handed over again later: handles become nodes, sequences
- * become arrays, dictionaries are copied member by member. Objects of the platform, such as images, stay as they are.
+ * become arrays, typed ones typed arrays, dictionaries are copied member by member. Objects of the platform, such as
+ * images, stay as they are.
  */
 export function capture(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   const node = Handle.nodeOf(value)
   if (node !== undefined) return node
   if (value instanceof ArrayBuffer) return value.slice(0)
-  if (ArrayBuffer.isView(value)) return Array.from(value as unknown as Iterable<number>)
+  if (ArrayBuffer.isView(value)) return copyOfView(value)
   if (isPlatformObject(value)) return value
   if (Symbol.iterator in value) return Array.from(value as Iterable<unknown>, capture)
   const copy: Record<string, unknown> = {}
@@ -42,6 +43,21 @@ export function materialize(value: unknown): unknown {
   const copy: Record<string, unknown> = {}
   for (const name in value) copy[name] = materialize((value as Record<string, unknown>)[name])
   return copy
+}
+
+/** A number as WebIDL reads an integer: `'16'` and 16.5 are 16. What is no number stays what it is. */
+export function asInteger(value: unknown): unknown {
+  const number = typeof value === 'bigint' ? Number.NaN : Number(value)
+  return Number.isFinite(number) ? Math.trunc(number) : value
+}
+
+/** A view of bytes that nobody else has, also where the original's memory is shared with other threads. */
+function copyOfView(view: ArrayBufferView): ArrayBufferView {
+  const { buffer } = new Uint8Array(view.buffer, view.byteOffset, view.byteLength).slice()
+  // By its tag, not its constructor: a `Buffer` of Node's is a Uint8Array too.
+  const { [Symbol.toStringTag]: name } = view as ArrayBufferView & { readonly [Symbol.toStringTag]: string }
+  const Kind = Reflect.get(globalThis, name) as new (bytes: ArrayBuffer) => ArrayBufferView
+  return new Kind(buffer)
 }
 
 /** Objects of WebGPU, of the DOM, of JavaScript itself: all have a tag, and no dictionary has. */

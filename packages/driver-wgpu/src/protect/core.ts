@@ -98,8 +98,15 @@ export class Core {
     this.registry.add(node)
   }
 
+  /** A listener that throws is not the recovery's trouble: its error goes where errors of event listeners go. */
   emit(event: ProtectionEvent): void {
-    this.options.onEvent?.(event)
+    try {
+      this.options.onEvent?.(event)
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error
+      })
+    }
   }
 
   /** From here on work is only noted. */
@@ -175,7 +182,7 @@ export class Core {
   /** Repeats a question to the device until the one that answered is known to have lived. */
   async untilCertain<T>(ask: () => Promise<T>): Promise<T> {
     for (;;) {
-      await this.ready()
+      await this.orDestroyed(this.ready())
       const { epoch } = this
       const answer = await this.#keepAlive.during(
         ask().then(
@@ -183,10 +190,19 @@ export class Core {
           (error: unknown) => ({ error }),
         ),
       )
-      await this.confirm()
+      await this.orDestroyed(this.confirm())
       if (this.epoch !== epoch) continue
       if ('error' in answer) throw answer.error
       return answer.value
+    }
+  }
+
+  /** A destroyed device still answers, as a bare one does: without waiting for another. */
+  async orDestroyed(waiting: Promise<void>): Promise<void> {
+    try {
+      await waiting
+    } catch (error) {
+      if (!this.#isDestroyed) throw error
     }
   }
 

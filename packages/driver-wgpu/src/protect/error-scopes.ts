@@ -45,8 +45,9 @@ export class ErrorScopes {
       for (;;) {
         const { epoch, promise } = scope.answer
         const error = await promise.catch(() => null)
-        // A lost device answers "no error".
-        await core.confirm()
+        // A lost device answers "no error"; so does a destroyed one, and that is the last word.
+        await core.orDestroyed(core.confirm())
+        if (core.isOver) return error
         if (scope.answer.epoch === epoch && core.epoch === epoch) return error
       }
     } finally {

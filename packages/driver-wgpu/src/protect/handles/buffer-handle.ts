@@ -1,3 +1,4 @@
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import { BufferUsage, MapMode } from '../../flags.ts'
 import { Handle } from './handle.ts'
 import { LabelledHandle } from './plain-handles.ts'
@@ -35,6 +36,8 @@ export class BufferHandle extends LabelledHandle<BufferNode> {
       node.mapping = { mode: mode === MapMode.Read ? 'read' : 'write', offset, size: length, content, ranges: [] }
     } catch (error) {
       if (node.cancelMap === cancelMap) node.core.mappedBuffers.delete(node)
+      // As a bare device has it.
+      if (EGpuError.is(error, EGpuErrorCode.Closed)) throw new DOMException(error.message, 'AbortError')
       throw error
     } finally {
       if (node.cancelMap === cancelMap) node.cancelMap = undefined

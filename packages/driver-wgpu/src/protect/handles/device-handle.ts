@@ -1,4 +1,4 @@
-import { capture, materialize } from '../capture.ts'
+import { asInteger, capture, materialize } from '../capture.ts'
 import type { Core } from '../core.ts'
 import { BindGroupNode } from '../nodes/bind-group-node.ts'
 import { BufferNode } from '../nodes/buffer-node.ts'
@@ -99,14 +99,21 @@ export class DeviceHandle extends LabelledHandle<DeviceNode> {
 
   createBuffer(descriptor: GPUBufferDescriptor): BufferHandle {
     const { core } = Handle.node(this)
-    const node = new BufferNode(core, capture(descriptor) as GPUBufferDescriptor)
+    const captured = capture(descriptor) as GPUBufferDescriptor
+    const node = new BufferNode(core, {
+      ...captured,
+      size: asInteger(captured.size) as number,
+      usage: asInteger(captured.usage) as number,
+      mappedAtCreation: Boolean(captured.mappedAtCreation),
+    })
     if (node.descriptor.mappedAtCreation === true) mapAtCreation(node)
     return wrap(BufferHandle, node)
   }
 
   createTexture(descriptor: GPUTextureDescriptor): TextureHandle {
     const { core } = Handle.node(this)
-    return wrap(TextureHandle, new TextureNode(core, capture(descriptor) as GPUTextureDescriptor))
+    const captured = capture(descriptor) as GPUTextureDescriptor
+    return wrap(TextureHandle, new TextureNode(core, { ...captured, usage: asInteger(captured.usage) as number }))
   }
 
   createSampler(...args: readonly unknown[]): SamplerHandle {

@@ -81,7 +81,7 @@ export class QueueHandle extends LabelledHandle<RootNode> {
       return
     }
     // First the real one: it throws what has to be thrown.
-    queue.writeBuffer(node.realFor(BufferUsage.CopyDst), bufferOffset, data, dataOffset, size)
+    queue.writeBuffer(placeNow(node, BufferUsage.CopyDst), bufferOffset, data, dataOffset, size)
     if ((node.usage & BufferUsage.CopyDst) === 0) return
     const bytes = copyOf(data, dataOffset, size)
     core.log.add(new WriteBufferEntry(core.nextSeq(), node, bufferOffset, bytes))
@@ -100,8 +100,9 @@ export class QueueHandle extends LabelledHandle<RootNode> {
     const capturedLayout = capture(layout) as GPUTexelCopyBufferLayout
     const extent = capture(size)
     const { queue } = core.device
-    queue.writeTexture(materialize(info) as GPUTexelCopyTextureInfo, data, layout, materialize(extent) as GPUExtent3D)
     const texture = usedTexture(info)
+    const place = infoNow(info, texture) as GPUTexelCopyTextureInfo
+    queue.writeTexture(place, data, layout, materialize(extent) as GPUExtent3D)
     if (texture === undefined || (texture.usage & TextureUsage.CopyDst) === 0) return
     const all = bytesOf(data)
     const start = capturedLayout.offset ?? 0
@@ -121,12 +122,9 @@ export class QueueHandle extends LabelledHandle<RootNode> {
     const info = withUse(capture(destination))
     const extent = capture(size)
     const { queue } = core.device
-    queue.copyExternalImageToTexture(
-      source,
-      materialize(info) as GPUCopyExternalImageDestInfo,
-      materialize(extent) as GPUExtent3D,
-    )
     const texture = usedTexture(info)
+    const place = infoNow(info, texture) as GPUCopyExternalImageDestInfo
+    queue.copyExternalImageToTexture(source, place, materialize(extent) as GPUExtent3D)
     if (texture === undefined) return
     const args = [{ ...source, source: still(source.source) }, info, extent]
     core.log.add(
@@ -188,6 +186,22 @@ function withUse(info: unknown): unknown {
     : info
 }
 
+/**
+ * Where a write goes on the spot. In the middle of a replay that is a stand-in, for the errors alone: the work that
+ * comes before the write is still to be done again, and the write after it.
+ */
+function placeNow<Real extends GPUBuffer | GPUTexture>(
+  node: Node<Real> & { realFor(usage: number): Real; twin(): Real },
+  usage: number,
+): Real {
+  return node.core.isLive ? node.realFor(usage) : node.twin()
+}
+
+function infoNow(info: unknown, texture: TextureNode | undefined): unknown {
+  const real = materialize(info)
+  return texture === undefined ? real : { ...(real as object), texture: placeNow(texture, TextureUsage.CopyDst) }
+}
+
 function usedTexture(info: unknown): TextureNode | undefined {
   const { texture } = info as { readonly texture?: unknown }
   return texture instanceof Use && texture.node instanceof TextureNode ? texture.node : undefined
@@ -195,11 +209,12 @@ function usedTexture(info: unknown): TextureNode | undefined {
 
 /** Bytes that a texture write reads: all rows but the last count with their padding. */
 function neededBytes(texture: TextureNode, layout: GPUTexelCopyBufferLayout, extent: unknown, most: number): number {
-  const [width = 1, height = 1, depth = 1] = Array.isArray(extent)
-    ? (extent as number[])
-    : (({ width, height, depthOrArrayLayers }) => [width, height, depthOrArrayLayers] as number[])(
-        extent as GPUExtent3DDict & { readonly height?: number },
-      )
+  const [width = 1, height = 1, depth = 1] =
+    Symbol.iterator in (extent as object)
+      ? [...(extent as Iterable<number>)]
+      : (({ width, height, depthOrArrayLayers }) => [width, height, depthOrArrayLayers] as number[])(
+          extent as GPUExtent3DDict & { readonly height?: number },
+        )
   const block = planesOf(texture.real.format, 1).find(({ by }) => by === 'copy')
   if (block === undefined || width === 0 || height === 0 || depth === 0) return most
   const rows = Math.ceil(height / block.blockHeight)

@@ -4,6 +4,7 @@ import type { LogEntry } from './entry.ts'
 export class Log {
   #entries: LogEntry[] = []
   #bytes = 0
+  #cutSeq = 0
 
   get bytes(): number {
     return this.#bytes
@@ -13,7 +14,9 @@ export class Log {
     return this.#entries.length
   }
 
+  /** An entry that comes so late that a checkpoint has it by now is none. */
   add(entry: LogEntry): void {
+    if (entry.seq < this.#cutSeq) return
     this.#entries.push(entry)
     this.#bytes += entry.bytes
   }
@@ -25,6 +28,7 @@ export class Log {
 
   /** Drops what came before `seq`: a checkpoint has it. */
   cut(seq: number): void {
+    this.#cutSeq = seq
     const kept: LogEntry[] = []
     for (const entry of this.#entries) {
       if (entry.seq >= seq) {

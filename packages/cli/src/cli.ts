@@ -1,7 +1,7 @@
-import { EGpuError } from '@egpu/core'
 import { Command, CommanderError } from 'commander'
 import type { CommandContext } from './commands/context.ts'
 import { ExitCode } from './exit-code.ts'
+import { failureJson, failureText } from './output/failure-text.ts'
 import { processTerminal, type Terminal } from './output/terminal.ts'
 import { version } from './version.ts'
 
@@ -38,10 +38,22 @@ const commands: Readonly<Record<string, readonly [about: string, load: () => Pro
   demo: ['pull a cable in the middle of work', async () => (await import('./commands/demo.ts')).registerDemo],
 }
 
-/** `egpu list | head` closes the pipe early: that is the reader's wish, not a failure. */
-function endWithReader(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error
-  process.exit(ExitCode.Ok)
+/** `egpu list | head` closes the pipe early, which is the reader's wish; a full disk is a failure. */
+function outputFailed(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE') process.exit(ExitCode.Ok)
+  process.stderr.write(`egpu: what was asked for cannot be written: ${error.message}\n`)
+  process.exit(ExitCode.Failed)
+}
+
+/** Nobody is left who could be told. */
+function notesFailed(): void {}
+
+function guardOutput(): void {
+  for (const [stream, listener] of [
+    [process.stdout, outputFailed],
+    [process.stderr, notesFailed],
+  ] as const)
+    if (!stream.listeners('error').includes(listener)) stream.on('error', listener)
 }
 
 /** Runs one `egpu` command line and resolves to its exit code; never rejects. */
@@ -57,7 +69,7 @@ export async function runCli(args: readonly string[], terminal: Terminal = proce
   const terminate = end(ExitCode.Terminated)
   process.once('SIGINT', interrupt)
   process.once('SIGTERM', terminate)
-  if (!process.stdout.listeners('error').includes(endWithReader)) process.stdout.on('error', endWithReader)
+  guardOutput()
   const context = { terminal, signal: stop.signal, exitWith: (code: number) => void (exitCode = code) }
   try {
     const egpu = await program(args, context)
@@ -95,17 +107,4 @@ async function program(args: readonly string[], context: CommandContext): Promis
   if (completes) (await import('@bomb.sh/tab/commander')).default(egpu, { completionCommandName: 'completion' })
   else egpu.command('completion').description('print a completion script for bash, zsh, fish or PowerShell')
   return egpu
-}
-
-/** The code goes behind the first line, so that a list below it stays a list. */
-function failureText(error: unknown): string {
-  if (!EGpuError.is(error)) return error instanceof Error ? error.message : String(error)
-  const [first, ...rest] = error.message.split('\n')
-  return [`${first} [${error.code}]`, ...rest].join('\n')
-}
-
-/** One line for the program that asked for JSON; on stderr, so that stdout holds results alone. */
-function failureJson(error: unknown): string {
-  const code = EGpuError.is(error) ? error.code : undefined
-  return JSON.stringify({ error: { code, message: error instanceof Error ? error.message : String(error) } })
 }

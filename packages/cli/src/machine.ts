@@ -38,20 +38,40 @@ export async function openMachine(options: MachineOptions): Promise<EGpuManager>
   return EGpuManager.create({ drivers: await observingDrivers(options) })
 }
 
-/** Property lists are XML or binary; a recording of a Linux machine is JSON. */
+/** The driver that reads a recording; `EGPU_MALFORMED_DATA` with the file's name when it is none. */
 async function recordedDriver(file: string): Promise<EGpuDriver> {
-  const bytes = readFileSync(file)
-  if (!/^\s*\{/.test(bytes.subarray(0, 100).toString('latin1'))) {
+  const bytes = contentOf(file)
+  const refuse = (why: string, cause?: unknown): never => {
+    throw new EGpuError(EGpuErrorCode.MalformedData, `${file} cannot be read: ${why}`, { cause })
+  }
+  const begin = bytes.subarray(0, 100)
+  if (isPropertyList(begin)) {
     const { macosDriver, plistSource } = await import('@egpu/driver-macos')
-    return macosDriver({ source: plistSource(bytes) })
+    const driver = macosDriver({ source: plistSource(bytes) })
+    const probe = await driver.probe()
+    return probe.usable ? driver : refuse(probe.reason, probe.cause)
   }
+  if (!/^[\s\uFEFF]*\{/.test(begin.toString('utf8')))
+    return refuse('it is no recording; `egpu dump -o <file>` makes one, and on a Mac `ioreg -a -l -i -w0 > <file>` too')
   const { checkRecording, linuxDriver } = await import('@egpu/driver-linux')
-  let recording: unknown
   try {
-    recording = JSON.parse(bytes.toString('utf8'))
+    return linuxDriver({ recording: checkRecording(JSON.parse(bytes.toString('utf8').replace(/^\uFEFF/, ''))) })
   } catch (error) {
-    const message = `${file} is not whole: ${(error as Error).message}; record it again with egpu dump`
-    throw new EGpuError(EGpuErrorCode.MalformedData, message, { cause: error })
+    if (EGpuError.is(error)) return refuse(error.message, error)
+    return refuse(`it is not whole (${(error as Error).message}); record it again with egpu dump`, error)
   }
-  return linuxDriver({ recording: checkRecording(recording) })
+}
+
+function contentOf(file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    // Node names no path when it is a directory.
+    throw Object.assign(error as NodeJS.ErrnoException, { path: file })
+  }
+}
+
+/** XML, saved as UTF-8 or by PowerShell as UTF-16, or binary. */
+function isPropertyList(begin: Buffer): boolean {
+  return [begin.toString('utf8'), begin.toString('utf16le')].some((text) => /^[\s\uFEFF]*(?:<|bplist)/.test(text))
 }

@@ -80,7 +80,7 @@ describe('egpu checkpoints', () => {
 
   it.each([
     [['list', '/nowhere/at/all'], /no directory of checkpoints/],
-    [['export', 'HOME', 'other work', 'FILE'], /generations: none/],
+    [['export', 'HOME', 'wrok', 'FILE'], /no workload is called wrok \(did you mean work\?\); there are: work/],
     [['export', 'HOME', 'work', 'FILE', '--generation', '99'], /generations: 2, 1/],
     [['import', 'HOME', 'HOME'], /./],
   ])('refuses %j with a reason, and leaves nothing behind', async (args, reason) => {

@@ -3,9 +3,11 @@ import { buildMachine, machineNamed } from '../../driver-linux/test/machines/ind
 import { runCli } from '../src/cli.ts'
 import { recordingTerminal } from './recording-terminal.ts'
 
-async function tree(name: string, ...args: string[]): Promise<string> {
+const tree = (name: string, ...args: string[]): Promise<string> => treeOn(200, name, ...args)
+
+async function treeOn(columns: number, name: string, ...args: string[]): Promise<string> {
   using machine = buildMachine(machineNamed(name))
-  const terminal = recordingTerminal()
+  const terminal = recordingTerminal({ columns })
   expect(await runCli(['tree', ...args, '--sysfs-root', machine.sysfsRoot], terminal)).toBe(0)
   return terminal.out.join('\n')
 }
@@ -30,6 +32,15 @@ describe('egpu tree', () => {
     const drawn = await tree('two-egpus-daisy-chained')
     const boxes = drawn.split('\n').filter((line) => line.includes('thunderbolt-') && line.includes('Gb/s'))
     expect(boxes.map((line) => line.search(/[^│├└─ ]/) / 3)).toEqual([1, 2])
+  })
+
+  it.each([40, 60, 80])('keeps to %d columns, and says the same as on a wide terminal', async (columns) => {
+    // Without the root, which is called after the folder of the recording.
+    const words = (drawn: string): string[] => drawn.split(/[\s│├└─]+/).filter((word) => !/^$|^\//.test(word))
+    const drawn = await treeOn(columns, 'two-egpus-daisy-chained')
+    const lines = drawn.split('\n')
+    expect(lines.filter((line) => line.length > columns && words(line).length > 1)).toEqual([])
+    expect(words(drawn)).toEqual(words(await tree('two-egpus-daisy-chained')))
   })
 
   it('gives the same nodes as JSON', async () => {

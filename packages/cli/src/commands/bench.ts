@@ -7,6 +7,7 @@ import { barChart, type Bar } from '../output/bar-chart.ts'
 import { printJson } from '../output/json.ts'
 import type { Terminal } from '../output/terminal.ts'
 import { plain } from '../output/text.ts'
+import { withRuntimeDirectory } from '../probe/runtime-directory.ts'
 import { webGpuHands } from '../probe/webgpu-hands.ts'
 import { jsonOption, wholeNumber, type CommandContext } from './context.ts'
 
@@ -21,7 +22,7 @@ export function registerBench(egpu: Command, { terminal, signal }: CommandContex
     .description('measure link, memory and compute of every GPU that WebGPU opens; wakes sleeping ones')
     .option('--budget <ms>', 'how long to measure each', wholeNumber, 1_000)
     .addOption(jsonOption())
-    .action((options: BenchOptions) => bench(options, terminal, signal))
+    .action((options: BenchOptions) => withRuntimeDirectory(() => bench(options, terminal, signal)))
 }
 
 interface Measurement {

@@ -6,6 +6,7 @@ import { exportCheckpoint, importCheckpoint, type CheckpointRecord } from '@egpu
 import { directoryStore, type DirectoryStore } from '@egpu/migrator/node'
 import type { Command } from 'commander'
 import { bytesText } from '../output/bytes-text.ts'
+import { didYouMean } from '../output/closest.ts'
 import { printJson } from '../output/json.ts'
 import type { Terminal } from '../output/terminal.ts'
 import { plain } from '../output/text.ts'
@@ -159,7 +160,7 @@ async function exportTo(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<void> {
-  const record = chosen(await store.list(workload), workload, generation)
+  const record = chosen(await store.list(workload), workload, generation, await store.workloads())
   const output = await open(file, 'wx')
   try {
     let written = 0
@@ -175,14 +176,19 @@ async function exportTo(
   }
 }
 
-function chosen(records: readonly CheckpointRecord[], workload: string, wanted: number | undefined): CheckpointRecord {
+function chosen(
+  records: readonly CheckpointRecord[],
+  workload: string,
+  wanted: number | undefined,
+  workloads: readonly string[],
+): CheckpointRecord {
   const found = wanted === undefined ? records[0] : records.find(({ generation }) => generation === wanted)
   if (found !== undefined) return found
-  const there = records.map(({ generation }) => generation).join(', ') || 'none'
-  throw new EGpuError(
-    EGpuErrorCode.CheckpointNotFound,
-    `there is no such checkpoint of ${plain(workload)}; generations: ${there}`,
-  )
+  const generations = records.map(({ generation }) => generation).join(', ')
+  const text = workloads.includes(workload)
+    ? `there is no such checkpoint of ${workload}; generations: ${generations || 'none'}`
+    : `no workload is called ${workload}${didYouMean(workload, workloads)}; there are: ${workloads.join(', ') || 'none'}`
+  throw new EGpuError(EGpuErrorCode.CheckpointNotFound, plain(text))
 }
 
 async function importFrom(store: DirectoryStore, file: string, terminal: Terminal, signal: AbortSignal): Promise<void> {

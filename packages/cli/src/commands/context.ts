@@ -1,4 +1,5 @@
-import { InvalidArgumentError, Option } from 'commander'
+import { InvalidArgumentError, Option, type Command } from 'commander'
+import type { MachineOptions } from '../machine.ts'
 import type { Terminal } from '../output/terminal.ts'
 
 /** What a command is given besides its own arguments. */
@@ -13,11 +14,17 @@ export interface CommandContext {
 export const jsonOption = (): Option => new Option('--json', 'print JSON')
 export const sysfsRootOption = (): Option =>
   new Option('--sysfs-root <dir>', 'read a recorded machine from this directory instead of /sys')
-export const fromOption = (): Option =>
-  new Option(
-    '--from <file>',
-    "read what `egpu dump` wrote, or a Mac's `ioreg -a -l`, instead of this machine",
-  ).conflicts('sysfsRoot')
+
+/** What every command takes that only looks, at this machine or at a recorded one. */
+export interface LookOptions extends MachineOptions {
+  readonly json?: boolean | undefined
+}
+
+export function addLookOptions(command: Command): Command {
+  const from = new Option('--from <file>', "read what `egpu dump` wrote, or a Mac's `ioreg -a -l`, instead")
+  return command.addOption(jsonOption()).addOption(sysfsRootOption()).addOption(from.conflicts('sysfsRoot'))
+}
+
 export const yesOption = (): Option => new Option('--yes', 'do it without asking')
 
 export const gpuArgument = ['[gpu]', 'id or PCI address; the only external GPU when left out'] as const

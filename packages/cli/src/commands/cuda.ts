@@ -1,8 +1,8 @@
-import type { CudaOptions, CudaProcess, Recovery } from '@egpu/driver-cuda'
+import type { CudaOptions, Recovery } from '@egpu/driver-cuda'
 import type { Command } from 'commander'
 import { ExitCode } from '../exit-code.ts'
 import { bytesText } from '../output/bytes-text.ts'
-import { programName } from '../output/cuda-text.ts'
+import { programName, stateText } from '../output/cuda-text.ts'
 import { printJson } from '../output/json.ts'
 import { plain } from '../output/text.ts'
 import { jsonOption, type CommandContext } from './context.ts'
@@ -39,12 +39,6 @@ async function list({ json }: JsonChoice, { terminal, signal }: CommandContext, 
       for (const { reason } of checkpointable.reasons) terminal.print(`  cannot be moved: ${plain(reason)}`)
     }
   }
-}
-
-function stateText({ state, group, pid }: CudaProcess): string {
-  const others = group.filter((other) => other !== pid)
-  const together = others.length === 0 ? '' : `; goes together with pid ${others.join(', ')}`
-  return `${state === 'checkpointed' ? 'parked in host memory' : (state ?? 'state not known')}${together}`
 }
 
 const outcomes: Readonly<Record<Recovery['outcome'], string>> = {

@@ -1,28 +1,24 @@
-import { InvalidArgumentError, type Command } from 'commander'
+import { InvalidArgumentError, Option, type Command } from 'commander'
 import { liveMachine } from '../dashboard/live-machine.ts'
 import { pageFiles } from '../dashboard/page-files.ts'
 import { startDashboard } from '../dashboard/start.ts'
 import { dashboardToken } from '../dashboard/token.ts'
-import type { MachineOptions } from '../machine.ts'
 import type { Terminal } from '../output/terminal.ts'
 import { printJson } from '../output/json.ts'
-import { fromOption, jsonOption, sysfsRootOption, type CommandContext } from './context.ts'
+import { addLookOptions, type CommandContext, type LookOptions } from './context.ts'
 
-interface DashboardOptions extends MachineOptions {
+interface DashboardOptions extends LookOptions {
   readonly port: number
   readonly simulate?: boolean | undefined
-  readonly json?: boolean | undefined
 }
 
 export function registerDashboard(egpu: Command, { terminal, signal }: CommandContext): void {
-  egpu
-    .command('dashboard')
+  addLookOptions(egpu.command('dashboard'))
     .description('show this machine, live, on a page that only this machine can open')
     .option('--port <number>', 'where to listen on 127.0.0.1; 0 for any free port', portNumber, 4780)
-    .option('--simulate', 'a simulated laptop with cables to pull, instead of this machine')
-    .addOption(jsonOption())
-    .addOption(sysfsRootOption())
-    .addOption(fromOption())
+    .addOption(
+      new Option('--simulate', 'a simulated laptop with cables to pull, instead').conflicts(['from', 'sysfsRoot']),
+    )
     .action((options: DashboardOptions) => dashboard(options, terminal, signal))
 }
 

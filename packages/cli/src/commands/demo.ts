@@ -11,6 +11,7 @@ import { eventText } from '../output/event-text.ts'
 import { printJson } from '../output/json.ts'
 import { progressReport } from '../output/progress.ts'
 import type { Terminal } from '../output/terminal.ts'
+import { withRuntimeDirectory } from '../probe/runtime-directory.ts'
 import { jsonOption, wholeNumber, type CommandContext } from './context.ts'
 import { listing, printListing } from './list.ts'
 
@@ -35,7 +36,7 @@ export function registerDemo(egpu: Command, { terminal, signal }: CommandContext
     .option('--no-webgpu', 'compute on the simulator alone')
     .option('--real-loss', 'make the Vulkan driver lose the device instead of destroying it (needs a C compiler)')
     .option('--png <file>', 'where to write the picture (default: a temporary file)')
-    .action((options: DemoOptions) => demo(options, terminal, signal))
+    .action((options: DemoOptions) => withRuntimeDirectory(() => demo(options, terminal, signal)))
 }
 
 function fieldSize(text: string): number {

@@ -1,26 +1,18 @@
 import type { Command } from 'commander'
 import type { EGpuManager, Finding } from '@egpu/core'
-import { machineFacts, openMachine, type MachineOptions } from '../machine.ts'
+import { machineFacts, openMachine } from '../machine.ts'
 import { deviceName, linkText, printFinding, verdictText } from '../output/device-text.ts'
 import { printJson } from '../output/json.ts'
 import type { Terminal } from '../output/terminal.ts'
 import { plain, wrap } from '../output/text.ts'
 import { ExitCode } from '../exit-code.ts'
-import { fromOption, jsonOption, sysfsRootOption, type CommandContext } from './context.ts'
-
-interface DoctorOptions extends MachineOptions {
-  readonly json?: boolean | undefined
-}
+import { addLookOptions, type CommandContext, type LookOptions } from './context.ts'
 
 export function registerDoctor(egpu: Command, { terminal, exitWith }: CommandContext): void {
-  egpu
-    .command('doctor')
+  addLookOptions(egpu.command('doctor'))
     .description('say what is connected, what works, and what to do about the rest')
     .addHelpText('after', `\nEnds with ${ExitCode.Attention} when something needs attention.`)
-    .addOption(jsonOption())
-    .addOption(sysfsRootOption())
-    .addOption(fromOption())
-    .action(async (options: DoctorOptions) => {
+    .action(async (options: LookOptions) => {
       if (!(await doctor(options, terminal))) exitWith(ExitCode.Attention)
     })
 }
@@ -31,7 +23,7 @@ const order = ['error', 'warning', 'info'] as const
  * What is connected, what works, and for everything that does not: what was seen and what to do. Resolves to whether
  * everything that is connected works.
  */
-async function doctor(options: DoctorOptions, terminal: Terminal): Promise<boolean> {
+async function doctor(options: LookOptions, terminal: Terminal): Promise<boolean> {
   await using manager = await openMachine(options)
   const findings = [...manager.findings].sort((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity))
   const healthy = findings.every(({ severity }) => severity === 'info')

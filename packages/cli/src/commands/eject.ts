@@ -1,4 +1,4 @@
-import { EGpuManager } from '@egpu/core'
+import { EGpuError, EGpuErrorCode, EGpuManager } from '@egpu/core'
 import type { DisconnectResult, EGpuDevice } from '@egpu/core'
 import type { EGpuDriver } from '@egpu/core/driver'
 import type { CudaDriver, CudaGuest, CudaOptions, Leaving } from '@egpu/driver-cuda'
@@ -9,6 +9,7 @@ import { chosenDevice } from '../output/chosen-device.ts'
 import { moveReport, printLeavings } from '../output/cuda-text.ts'
 import { deviceName } from '../output/device-text.ts'
 import { printJson } from '../output/json.ts'
+import { inTheWay } from '../output/not-ejected.ts'
 import { printPlan, stepReport } from '../output/plan-text.ts'
 import type { Terminal } from '../output/terminal.ts'
 import { plain } from '../output/text.ts'
@@ -66,7 +67,7 @@ async function eject(
   try {
     const result = await manager.safeDisconnect(device.id, { signal, deadlineMs, onStep: stepReport(terminal) })
     report(result, options.json === true, terminal)
-    if (!result.safeToUnplug) throw new Error(result.reason)
+    if (!result.safeToUnplug) throw refusal(result)
   } finally {
     // Who was called back has to run again before we end.
     await guest?.settled()
@@ -129,12 +130,14 @@ function report(result: DisconnectResult, json: boolean, terminal: Terminal): vo
     for (const note of result.notes) print(plain(note))
     if (result.moved.some((moved) => moved.endsWith('parked in host memory')))
       print('What is parked goes on with `egpu resume`, once the GPU is plugged in again.')
-  } else {
-    for (const { pid, name, holds } of result.holders)
-      print(`held by ${plain(name ?? 'process')} (pid ${pid}): ${plain(holds)}`)
-    for (const { guest, reason } of result.vetoes) print(`${plain(guest)} stays: ${plain(reason)}`)
-    for (const refusal of result.refusals) print(plain(refusal))
   }
+}
+
+function refusal(result: DisconnectResult & { readonly safeToUnplug: false }): Error {
+  const { device, holders, vetoes } = result
+  const message = `${deviceName(device)} was not ejected: ${inTheWay(result).join('\n  ')}`
+  const isHeld = holders.length > 0 || vetoes.length > 0
+  return isHeld ? new EGpuError(EGpuErrorCode.DeviceBusy, message, { deviceId: device.id }) : new Error(message)
 }
 
 async function showPlan(

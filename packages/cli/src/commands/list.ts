@@ -1,27 +1,19 @@
 import type { Command } from 'commander'
 import type { EGpuManager } from '@egpu/core'
-import { machineFacts, openMachine, type MachineFacts, type MachineOptions } from '../machine.ts'
+import { machineFacts, openMachine, type MachineFacts } from '../machine.ts'
 import { printDevice, printEnclosure, printFinding } from '../output/device-text.ts'
 import { printJson } from '../output/json.ts'
 import type { Terminal } from '../output/terminal.ts'
-import { fromOption, jsonOption, sysfsRootOption, type CommandContext } from './context.ts'
-
-interface ListOptions extends MachineOptions {
-  readonly json?: boolean | undefined
-}
+import { addLookOptions, type CommandContext, type LookOptions } from './context.ts'
 
 export function registerList(egpu: Command, { terminal }: CommandContext): void {
-  egpu
-    .command('list')
+  addLookOptions(egpu.command('list'))
     .description('list every GPU with its verdict, the enclosures, and what is wrong')
-    .addOption(jsonOption())
-    .addOption(sysfsRootOption())
-    .addOption(fromOption())
-    .action((options: ListOptions) => list(options, terminal))
+    .action((options: LookOptions) => list(options, terminal))
 }
 
 /** Prints every GPU of the machine with its verdict, the enclosures, and what is wrong. */
-async function list(options: ListOptions, terminal: Terminal): Promise<void> {
+async function list(options: LookOptions, terminal: Terminal): Promise<void> {
   await using manager = await openMachine(options)
   if (options.json === true) printJson(listing(manager, machineFacts(options)), terminal)
   else printListing(manager, terminal)

@@ -1,6 +1,8 @@
 import { constants } from 'node:os'
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { CudaDriverOptions } from '@egpu/driver-cuda'
 import type { Command } from 'commander'
+import { didYouMean } from '../output/closest.ts'
 import type { CommandContext } from './context.ts'
 
 interface RunOptions {
@@ -46,5 +48,12 @@ async function uuidOf(gpu: string, world: CudaDriverOptions): Promise<string> {
   )
   if (found !== undefined) return found.key
   const offer = devices.map(({ key, identity }) => `\n  ${identity.pciAddress ?? ''}  ${key}`).join('')
-  throw new Error(`no NVIDIA GPU is called ${gpu}; there are:${offer || ' none that is awake'}`)
+  const near = didYouMean(
+    gpu,
+    devices.flatMap(({ key, identity }) => [key, identity.pciAddress ?? []].flat()),
+  )
+  throw new EGpuError(
+    EGpuErrorCode.DeviceNotFound,
+    `no NVIDIA GPU is called ${gpu}${near}; there are:${offer || ' none that is awake'}`,
+  )
 }

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { join } from 'node:path'
 
@@ -13,10 +13,14 @@ const files = {
   '/page.css': ['page.css', 'text/css; charset=utf-8'],
 } as const
 
+/** Where the build puts the page: beside the built code, and where the sources find it. */
+const homes = ['dashboard/', '../../dist/dashboard/'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
+
 /** The built page, by the path it is asked for under. */
-export function pageFiles(
-  directory: string = fileURLToPath(new URL('dashboard/', import.meta.url)),
-): ReadonlyMap<string, PageFile> {
+export function pageFiles(candidates: readonly string[] = homes): ReadonlyMap<string, PageFile> {
+  const directory = candidates.find((candidate) => existsSync(join(candidate, 'page.js')))
+  if (directory === undefined)
+    throw new Error('the page of the dashboard is not built; in a clone of the repository, run: npm run build')
   return new Map(
     Object.entries(files).map(([path, [name, type]]) => [
       path,

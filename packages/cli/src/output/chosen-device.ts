@@ -1,4 +1,5 @@
 import { EGpuError, EGpuErrorCode, type EGpuDevice } from '@egpu/core'
+import { didYouMean } from './closest.ts'
 import { deviceName } from './device-text.ts'
 
 /**
@@ -21,6 +22,13 @@ export function chosenDevice(
     throw new EGpuError(EGpuErrorCode.DeviceNotFound, 'no external GPU is connected; egpu list shows what is')
   }
   const offer = all.map((device) => `\n  ${device.id}  ${deviceName(device)}, ${device.verdict.conclusion}`).join('')
-  const text = wanted === undefined ? `say which GPU: ${external.length} are external` : `no GPU is called ${wanted}`
+  const text =
+    wanted === undefined
+      ? `say which GPU: ${external.length} are external`
+      : `no GPU is called ${wanted}${didYouMean(wanted, namesOf(all))}`
   throw new EGpuError(EGpuErrorCode.DeviceNotFound, `${text}; there are:${offer || ' none'}`)
+}
+
+function namesOf(devices: readonly EGpuDevice[]): readonly string[] {
+  return devices.flatMap(({ id, identity }) => [id, identity.pciAddress ?? []].flat())
 }

@@ -1,7 +1,7 @@
 import type { CudaProcess, Leaving, MoveProgress, OnProgress } from '@egpu/driver-cuda'
 import { bytesText } from './bytes-text.ts'
 import type { Terminal } from './terminal.ts'
-import { plain } from './text.ts'
+import { plain, wrap } from './text.ts'
 
 type Named = Pick<CudaProcess, 'pid' | 'name'>
 
@@ -13,13 +13,25 @@ export function programNames(programs: readonly Named[]): string {
   return programs.map(programName).join(', ')
 }
 
+export function stateText({ state, group, pid }: CudaProcess): string {
+  const others = group.filter((other) => other !== pid)
+  const together = others.length === 0 ? '' : `; goes together with pid ${others.join(', ')}`
+  return `${state === 'checkpointed' ? 'parked in host memory' : (state ?? 'state not known')}${together}`
+}
+
+/** What would become of programs if their GPU had to go. */
+export function leavingText(leaving: Leaving): string {
+  const what = `${programNames(leaving.processes)}, ${bytesText(leaving.bytes)}`
+  if (leaving.how === 'move') return `${what}: moves to ${leaving.to}`
+  if (leaving.how === 'park') return `${what}: is parked in host memory, until \`egpu resume\``
+  return `${what}: stays: ${plain(leaving.reason)}`
+}
+
 /** What ejecting a GPU would mean for the CUDA programs on it. */
-export function printLeavings(leavings: readonly Leaving[], { print, colors }: Terminal): void {
+export function printLeavings(leavings: readonly Leaving[], { print, columns, colors }: Terminal): void {
   for (const leaving of leavings) {
-    const what = `  ${programNames(leaving.processes)}, ${bytesText(leaving.bytes)}`
-    if (leaving.how === 'move') print(`${what}: moves to ${leaving.to}`)
-    else if (leaving.how === 'park') print(`${what}: is parked in host memory, until \`egpu resume\``)
-    else print(colors.red(`${what}: stays: ${plain(leaving.reason)}`))
+    const text = `  ${wrap(leavingText(leaving), columns - 2, '  ')}`
+    print(leaving.how === 'stay' ? colors.red(text) : text)
   }
 }
 

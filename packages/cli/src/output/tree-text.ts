@@ -1,6 +1,6 @@
 import type { EGpuDevice, Enclosure, LinkReport, PcieHop } from '@egpu/core'
 import { deviceName, verdictText } from './device-text.ts'
-import { plain } from './text.ts'
+import { plain, wrap } from './text.ts'
 
 /** A thing of the machine and what hangs on it. */
 export interface TreeNode {
@@ -79,15 +79,26 @@ function gpuText(device: EGpuDevice): string {
   return plain(`${deviceName(device)}: ${verdictText(device.verdict)}, ${state}${speed}`)
 }
 
-/** Lines with the branches drawn; `paint` colours the text of a node. */
-export function treeLines(node: TreeNode, paint: (node: TreeNode) => string): string[] {
-  const below = (children: readonly TreeNode[], indent: string): string[] =>
-    children.flatMap((child, index) => {
-      const last = index === children.length - 1
-      return [
-        `${indent}${last ? '└─ ' : '├─ '}${paint(child)}`,
-        ...below(child.children, `${indent}${last ? '   ' : '│  '}`),
-      ]
-    })
-  return [paint(node), ...below(node.children, '')]
+/** However deep a node hangs, its text gets this many columns. */
+const leastColumns = 16
+
+/** Lines of at most `columns` with the branches drawn; `paint` colours the text of a node. */
+export function treeLines(
+  root: TreeNode,
+  columns: number,
+  paint: (text: string, mark: TreeNode['mark']) => string,
+): string[] {
+  /** A text that needs several lines goes on beside the branch to what hangs below it. */
+  const draw = ({ text, mark, children }: TreeNode, first: string, indent: string): string[] => {
+    const further = `${indent}${children.length === 0 ? '  ' : '│ '}`
+    const lines = wrap(text, Math.max(leastColumns, columns - further.length), '').split('\n')
+    return [
+      ...lines.map((line, index) => `${index === 0 ? first : further}${paint(line, mark)}`),
+      ...children.flatMap((child, index) => {
+        const last = index === children.length - 1
+        return draw(child, `${indent}${last ? '└─ ' : '├─ '}`, `${indent}${last ? '   ' : '│  '}`)
+      }),
+    ]
+  }
+  return draw(root, '', '')
 }

@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url'
 import { chromium, type CDPSession, type Page } from 'playwright-core'
 import { pageFiles } from '../../packages/cli/src/dashboard/page-files.ts'
 import { simulatedMachine } from '../../packages/cli/src/dashboard/simulated-machine.ts'
@@ -18,7 +17,7 @@ export async function measure(): Promise<readonly Figure[]> {
   ) {
     throw new Error('the dashboard could not be built')
   }
-  const page = pageFiles(fileURLToPath(new URL('../../packages/cli/dist/dashboard/', import.meta.url)))
+  const page = pageFiles()
   await using machine = await simulatedMachine(1)
   await using dashboard = await startDashboard({ machine, token, port: 0, page })
   const browser = await chromium.launch({

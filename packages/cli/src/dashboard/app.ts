@@ -3,7 +3,7 @@ import { stream, streamSSE } from 'hono/streaming'
 import { EGpuError } from '@egpu/core'
 import { toJson } from '../output/json.ts'
 import type { PageFile } from './page-files.ts'
-import { ejectLines } from './eject.ts'
+import { ejectLines, ejectPlan } from './eject.ts'
 import type { Feed } from './feed.ts'
 import { guard, headers } from './guard.ts'
 import type { DashboardMachine } from './machine.ts'
@@ -41,7 +41,7 @@ export function dashboardApp({ machine, feed, token, port, page, signal }: AppOp
   )
 
   app.get('/api/devices/:id/plan', async (context) =>
-    json(await machine.manager.planDisconnect(context.req.param('id'), { signal: context.req.raw.signal })),
+    json(await ejectPlan(machine, context.req.param('id'), context.req.raw.signal)),
   )
 
   app.post('/api/devices/:id/eject', (context) => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { EGpuEvent, HealthSample } from '@egpu/core'
+import { toJson } from '../output/json.ts'
 import type { DashboardMachine } from './machine.ts'
 import type { DashboardState, SamplePoint, TimelineEntry } from './protocol.ts'
 import { Ring } from './ring.ts'
@@ -14,7 +15,19 @@ const samplesKept = 1_800
 /** Progress of workloads comes without events, so the state is looked at this often while somebody watches. */
 const lookEveryMs = 500
 
-/** What happens on a machine, kept so that any number of pages can follow it at their own pace. */
+/** News is gathered this long, so that a burst of a thousand events is a few messages and not a thousand. */
+const gatherMs = 100
+
+/** The whole state as it was at one look, in JSON; `version` rises when it differs from the look before. */
+export interface ShownState {
+  readonly version: number
+  readonly json: string
+}
+
+/**
+ * What happens on a machine, kept so that any number of pages can follow it at their own pace. However many there are,
+ * the machine is looked at once; while there are none, not at all.
+ */
 export class Feed implements Disposable {
   /** Which run of the server this is: numbers of entries start anew with each. */
   readonly boot: string = randomUUID()
@@ -23,41 +36,53 @@ export class Feed implements Disposable {
   readonly #machine: DashboardMachine
   readonly #stop: AbortController = new AbortController()
   #news: PromiseWithResolve = promiseWithResolve()
+  #shown: ShownState = { version: 0, json: '' }
+  #followers = 0
+  #looking: NodeJS.Timeout | undefined
+  #gathering: NodeJS.Timeout | undefined
 
   constructor(machine: DashboardMachine) {
     this.#machine = machine
     void this.#follow()
     const stopSampling = machine.manager.on('health-sampled', ({ device, sample }) => this.#sampled(device.id, sample))
     this.#stop.signal.addEventListener('abort', stopSampling, { once: true })
-    const timer = setInterval(() => this.#tell(), lookEveryMs)
-    timer.unref()
-    this.#stop.signal.addEventListener('abort', () => clearInterval(timer), { once: true })
   }
 
-  /** Everything as it is now. */
-  state(): DashboardState {
-    const { manager, name, simulator } = this.#machine
-    const { devices, enclosures, findings, drivers } = manager
-    return {
-      host: { name, simulated: simulator !== undefined },
-      devices,
-      enclosures,
-      findings,
-      drivers: drivers.map(({ name, state, reason }) => ({ name, state, reason })),
-      health: Object.fromEntries(devices.map(({ id }) => [id, manager.health(id)])),
-      workloads: this.#machine.workloads(),
-      cables: simulator?.cables() ?? [],
+  /** Has the machine looked at until the returned function is called. */
+  follow(): () => void {
+    this.#followers += 1
+    this.#looking ??= setInterval(() => this.#look(), lookEveryMs)
+    this.#look()
+    let follows = true
+    return () => {
+      if (!follows) return
+      follows = false
+      this.#followers -= 1
+      if (this.#followers === 0) this.#rest()
     }
   }
 
-  /** Resolves when something may have changed since the call. */
+  /** As it was at the last look. */
+  get shown(): ShownState {
+    return this.#shown
+  }
+
+  /** Resolves after the next look, or at the end. */
   news(): Promise<void> {
     return this.#news.promise
   }
 
   [Symbol.dispose](): void {
     this.#stop.abort()
-    this.#tell()
+    this.#rest()
+    this.#wake()
+  }
+
+  #rest(): void {
+    clearInterval(this.#looking)
+    clearTimeout(this.#gathering)
+    this.#looking = undefined
+    this.#gathering = undefined
   }
 
   async #follow(): Promise<void> {
@@ -66,7 +91,7 @@ export class Feed implements Disposable {
 
   #happened(event: EGpuEvent): void {
     this.entries.push(timelineEntry(event, this.entries.count + 1, Date.now()))
-    this.#tell()
+    this.#lookSoon()
   }
 
   #sampled(deviceId: string, { temperatureCelsius, powerWatts }: HealthSample): void {
@@ -79,13 +104,42 @@ export class Feed implements Disposable {
       powerWatts,
       linkGBps: manager.find(deviceId)?.link?.effectiveGBps?.toDevice,
     })
-    this.#tell()
+    this.#lookSoon()
   }
 
-  #tell(): void {
+  #lookSoon(): void {
+    if (this.#followers > 0) this.#gathering ??= setTimeout(() => this.#look(), gatherMs)
+  }
+
+  #look(): void {
+    clearTimeout(this.#gathering)
+    this.#gathering = undefined
+    const json = toJson(stateOf(this.#machine))
+    if (json !== this.#shown.json) this.#shown = { version: this.#shown.version + 1, json }
+    this.#wake()
+  }
+
+  #wake(): void {
     const { resolve } = this.#news
     this.#news = promiseWithResolve()
     resolve()
+  }
+}
+
+function stateOf(machine: DashboardMachine): DashboardState {
+  const { manager, name, simulator, cuda, mesh } = machine
+  const { devices, enclosures, findings, drivers } = manager
+  return {
+    host: { name, simulated: simulator !== undefined },
+    devices,
+    enclosures,
+    findings,
+    drivers: drivers.map(({ name: driver, state, reason }) => ({ name: driver, state, reason })),
+    health: Object.fromEntries(devices.map(({ id }) => [id, manager.health(id)])),
+    workloads: machine.workloads(),
+    programs: cuda?.now() ?? { programs: [], problem: undefined },
+    mesh: mesh?.now(),
+    cables: simulator?.cables() ?? [],
   }
 }
 

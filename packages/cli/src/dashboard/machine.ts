@@ -1,4 +1,6 @@
 import type { EGpuManager } from '@egpu/core'
+import type { CudaPrograms } from './cuda-programs.ts'
+import type { MeshPeers } from './mesh-peers.ts'
 import type { CableAction, CableView, WorkloadView } from './protocol.ts'
 
 /** What a dashboard shows: this machine, or a simulated one that a visitor may hurt. */
@@ -6,6 +8,9 @@ export interface DashboardMachine extends AsyncDisposable {
   readonly name: string
   readonly manager: EGpuManager
   workloads(): readonly WorkloadView[]
+  /** Where programs of others may use NVIDIA GPUs. */
+  readonly cuda?: CudaPrograms | undefined
+  readonly mesh?: MeshPeers | undefined
   readonly simulator?: Simulator | undefined
 }
 

@@ -1,5 +1,6 @@
 /** What the server tells the page. Both sides are built from this file. */
-import type { EGpuDevice, Enclosure, Finding, HealthScore } from '@egpu/core'
+import type { DisconnectPlan, EGpuDevice, Enclosure, Finding, HealthScore } from '@egpu/core'
+import type { MeshPeer } from '@egpu/mesh'
 
 /** Everything the page draws, apart from what grows with time. Sent whole whenever it changed. */
 export interface DashboardState {
@@ -10,6 +11,9 @@ export interface DashboardState {
   readonly drivers: readonly { readonly name: string; readonly state: string; readonly reason?: string | undefined }[]
   readonly health: Readonly<Record<string, HealthScore>>
   readonly workloads: readonly WorkloadView[]
+  readonly programs: ProgramsView
+  /** Absent while this host is in no mesh. */
+  readonly mesh?: MeshView | undefined
   /** The simulator's cables, plugged in or not; empty on a real machine. */
   readonly cables: readonly CableView[]
 }
@@ -20,6 +24,37 @@ export interface WorkloadView {
   readonly where?: { readonly name: string; readonly deviceId?: string | undefined } | undefined
   readonly progress: number
   readonly checkpoint?: { readonly progress: number; readonly bytes: number } | undefined
+}
+
+/** Programs that somebody else started on NVIDIA GPUs, or why they are not known. */
+export interface ProgramsView {
+  readonly programs: readonly ProgramView[]
+  readonly problem: string | undefined
+}
+
+export interface ProgramView {
+  readonly pid: number
+  readonly name: string
+  readonly command: string
+  readonly user: string | undefined
+  readonly state: string
+  readonly memory: readonly { readonly gpu: string; readonly bytes: number | undefined }[]
+  /** Why it cannot be parked or moved; empty when it can. */
+  readonly obstacles: readonly string[]
+}
+
+export interface MeshView {
+  readonly peers: readonly MeshPeer[]
+  /** Hosts on the cables that are not paired with this one. */
+  readonly strangers: number
+  readonly findings: readonly Finding[]
+  /** Why the mesh could not be joined. */
+  readonly problem: string | undefined
+}
+
+/** What the eject button would do, also to the programs that use the GPU. */
+export type EjectPlan = DisconnectPlan & {
+  readonly programs: readonly { readonly text: string; readonly stays: boolean }[]
 }
 
 export interface CableView {

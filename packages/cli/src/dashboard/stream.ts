@@ -4,9 +4,6 @@ import { toJson } from '../output/json.ts'
 import type { Feed } from './feed.ts'
 import type { StreamMessages } from './protocol.ts'
 
-/** News is gathered this long, so that a burst of a thousand events is a few messages and not a thousand. */
-const gatherMs = 100
-
 /** A line now and then, so that a connection nobody reads any more is noticed. */
 const aliveEveryMs = 15_000
 
@@ -15,6 +12,20 @@ const aliveEveryMs = 15_000
  * broke: `<boot>:<number of the newest entry>`.
  */
 export async function followFeed(
+  feed: Feed,
+  lastSeen: string | undefined,
+  write: (message: SSEMessage) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const unfollow = feed.follow()
+  try {
+    await tellAll(feed, lastSeen, write, signal)
+  } finally {
+    unfollow()
+  }
+}
+
+async function tellAll(
   feed: Feed,
   lastSeen: string | undefined,
   write: (message: SSEMessage) => Promise<void>,
@@ -29,8 +40,7 @@ export async function followFeed(
   const missed = feed.entries.since(entriesSent)
   entriesSent = feed.entries.count
   await send('history', { boot: feed.boot, entries: missed, samples: feed.samples.since(0) })
-  let shown = toJson(feed.state())
-  await write({ event: 'state', data: shown })
+  let shown = 0
   let wroteAt = performance.now()
 
   while (!signal.aborted) {
@@ -41,10 +51,10 @@ export async function followFeed(
     samplesSent = feed.samples.count
     if (entries.length > 0) await send('entries', entries)
     if (samples.length > 0) await send('samples', samples)
-    const state = toJson(feed.state())
-    if (state !== shown) await write({ event: 'state', data: state })
-    const quiet = entries.length === 0 && samples.length === 0 && state === shown
-    shown = state
+    const { version, json } = feed.shown
+    if (version !== shown) await write({ event: 'state', data: json })
+    const quiet = entries.length === 0 && samples.length === 0 && version === shown
+    shown = version
     if (!quiet) wroteAt = performance.now()
     else if (performance.now() - wroteAt > aliveEveryMs) {
       await write({ event: 'alive', data: '' })
@@ -52,7 +62,6 @@ export async function followFeed(
     }
     try {
       await abandonable(news, signal)
-      await new Promise((resolve) => setTimeout(resolve, gatherMs))
     } catch {
       return
     }

@@ -2,6 +2,7 @@ import type { JSX } from 'preact'
 import { Findings } from './findings.tsx'
 import { Health } from './health.tsx'
 import { Machine } from './machine.tsx'
+import { Mesh } from './mesh.tsx'
 import { useModel } from './store.ts'
 import { ThemeSwitch } from './theme.tsx'
 import { Timeline } from './timeline.tsx'
@@ -29,7 +30,8 @@ export function App(): JSX.Element {
             <Machine state={state} />
             <Findings findings={state.findings} />
             <Health state={state} samples={model.samples} />
-            <Workloads workloads={state.workloads} entries={model.entries} />
+            <Workloads state={state} entries={model.entries} />
+            {state.mesh !== undefined && <Mesh mesh={state.mesh} />}
             <Timeline entries={model.entries} received={model.received} missed={model.missed} />
           </>
         )}

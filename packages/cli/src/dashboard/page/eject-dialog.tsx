@@ -1,7 +1,7 @@
-import type { DisconnectPlan, EGpuDevice } from '@egpu/core'
+import type { EGpuDevice } from '@egpu/core'
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { EjectLine } from '../protocol.ts'
+import type { EjectLine, EjectPlan } from '../protocol.ts'
 import { deviceTitle } from './words.ts'
 
 interface EjectDialogProps {
@@ -12,7 +12,7 @@ interface EjectDialogProps {
 /** Shows what an eject would do, and does it when told to. */
 export function EjectDialog({ device, onClose }: EjectDialogProps): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null)
-  const [plan, setPlan] = useState<DisconnectPlan>()
+  const [plan, setPlan] = useState<EjectPlan>()
   const [failure, setFailure] = useState<string>()
   const [lines, setLines] = useState<readonly EjectLine[]>([])
   const [running, setRunning] = useState(false)
@@ -21,7 +21,7 @@ export function EjectDialog({ device, onClose }: EjectDialogProps): JSX.Element 
   useEffect(() => {
     dialog.current?.showModal()
     void ask(`${path}/plan`, 'GET')
-      .then(async (answer) => setPlan((await answer.json()) as DisconnectPlan))
+      .then(async (answer) => setPlan((await answer.json()) as EjectPlan))
       .catch((error: unknown) => setFailure(String(error)))
   }, [path])
 
@@ -53,7 +53,7 @@ export function EjectDialog({ device, onClose }: EjectDialogProps): JSX.Element 
           <button
             type="button"
             class="primary"
-            disabled={plan === undefined || running || plan.removal.refusals.length > 0}
+            disabled={plan === undefined || running || !isPossible(plan)}
             onClick={() => void eject()}
           >
             {running ? 'Ejecting…' : 'Eject'}
@@ -67,12 +67,21 @@ export function EjectDialog({ device, onClose }: EjectDialogProps): JSX.Element 
   )
 }
 
-function Plan({ plan: { guests, removal } }: { readonly plan: DisconnectPlan }): JSX.Element {
+function isPossible({ removal, programs }: EjectPlan): boolean {
+  return removal.refusals.length === 0 && !programs.some(({ stays }) => stays)
+}
+
+function Plan({ plan: { guests, removal, programs } }: { readonly plan: EjectPlan }): JSX.Element {
   return (
     <>
       <ol>
         {guests.map((guest) => (
           <li key={guest}>{guest} moves its work elsewhere</li>
+        ))}
+        {programs.map(({ text, stays }) => (
+          <li key={text} class={stays ? 'warn' : undefined}>
+            {text}
+          </li>
         ))}
         {removal.steps.map(({ title, command }) => (
           <li key={title}>

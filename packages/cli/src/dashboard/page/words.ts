@@ -1,4 +1,5 @@
-import type { EGpuDevice, Enclosure, LinkReport, ThunderboltSpeed } from '@egpu/core'
+import type { EGpuDevice, Enclosure, LinkReport, ThunderboltSpeed, TrainedLanes } from '@egpu/core'
+import type { MeshLink } from '@egpu/mesh'
 
 const labels: Readonly<Record<ThunderboltSpeed, string>> = {
   'thunderbolt-1': 'Thunderbolt 1',
@@ -20,12 +21,25 @@ type CableLink = Pick<LinkReport, 'sticker' | 'trained' | 'downgrade'>
 
 /** What runs through a cable: `Thunderbolt 4, 40 Gb/s`. */
 export function cableText(link: CableLink | undefined): string {
-  const trained = link?.trained?.toDevice
   const parts = [
     link?.sticker === undefined ? undefined : labels[link.sticker],
-    trained === undefined ? undefined : `${trained.lanes * trained.gbpsPerLane} Gb/s`,
+    laneText(link?.trained?.toDevice),
   ].filter((part) => part !== undefined)
   return parts.length === 0 ? 'speed unknown' : parts.join(', ')
+}
+
+/** What lanes carry together: `40 Gb/s`. */
+export function laneText(lanes: TrainedLanes | undefined): string | undefined {
+  return lanes === undefined ? undefined : `${lanes.lanes * lanes.gbpsPerLane} Gb/s`
+}
+
+/** A way to another host: `domain0/port1, Thunderbolt 4`, or the network. */
+export function linkLabel({ kind, port, interfaceName, sticker }: MeshLink): string {
+  const parts = [
+    port ?? interfaceName,
+    kind === 'network' ? 'network, no cable' : sticker === undefined ? 'cable' : labels[sticker],
+  ]
+  return parts.filter((part) => part !== undefined).join(', ')
 }
 
 export function gigabytes(value: number | undefined): string | undefined {

@@ -1,19 +1,20 @@
 import type { JSX } from 'preact'
-import type { TimelineEntry, WorkloadView } from '../protocol.ts'
+import type { DashboardState, TimelineEntry, WorkloadView } from '../protocol.ts'
 import { bytesText } from '../../output/bytes-text.ts'
+import { Programs } from './programs.tsx'
 
 interface WorkloadsProps {
-  readonly workloads: readonly WorkloadView[]
+  readonly state: DashboardState
   readonly entries: readonly TimelineEntry[]
 }
 
-/** What runs, where, and what its last move cost. */
-export function Workloads({ workloads, entries }: WorkloadsProps): JSX.Element {
+/** What runs, where, and what its last move cost; and what others have on the GPUs. */
+export function Workloads({ state: { workloads, programs }, entries }: WorkloadsProps): JSX.Element {
   return (
     <section aria-labelledby="workloads">
       <h2 id="workloads">Workloads</h2>
       {workloads.length === 0 ? (
-        <p class="dim">No work is in the care of this dashboard.</p>
+        <p class="dim">No work is in the care of a migrator here.</p>
       ) : (
         <div class="scroll" tabIndex={0} role="region" aria-label="Table of workloads">
           <table>
@@ -39,6 +40,7 @@ export function Workloads({ workloads, entries }: WorkloadsProps): JSX.Element {
           </table>
         </div>
       )}
+      <Programs view={programs} />
     </section>
   )
 }

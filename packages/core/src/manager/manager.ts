@@ -176,6 +176,11 @@ export class EGpuManager implements AsyncDisposable {
     this.#assertOpen()
   }
 
+  /** Whether it watches now: between `startMonitoring` and whatever stops it. */
+  get isMonitoring(): boolean {
+    return this.#monitor.isOn
+  }
+
   /** Ends every watch. What is known stays as it is, and `startMonitoring` may be called again. */
   stopMonitoring(): Promise<void> {
     return this.#monitor.stop()

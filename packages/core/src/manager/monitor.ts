@@ -21,6 +21,10 @@ export class Monitor {
     this.#sampler = new HealthSampler(clock, devices)
   }
 
+  get isOn(): boolean {
+    return this.#run !== undefined
+  }
+
   /** Resolves once every driver is in step. A run in progress is joined. */
   start({ signal, healthIntervalMs }: MonitoringOptions & { readonly healthIntervalMs: number }): Promise<void> {
     this.#run ??= this.#begin(healthIntervalMs, signal)

@@ -1,10 +1,19 @@
-import type { OpenTarget } from '@egpu/core'
+import type { ComputeTarget, OpenTarget } from '@egpu/core'
 import type { Retention } from './checkpoint/retention.ts'
 import type { CheckpointStore } from './checkpoint/store.ts'
 import type { MigrationJournal } from './journal/journal.ts'
+import { checkConstraints } from './placement/constraints.ts'
+import type { PlacementConstraints } from './placement/constraints.ts'
 import type { ProbeHands } from './placement/probe.ts'
 import { MigrationStrategy } from './strategy.ts'
 import type { MigrationPolicy } from './strategy.ts'
+
+/** What the state of work on a target comes over. */
+export interface TargetLink {
+  readonly target: ComputeTarget
+  /** As measured (`probe`, or by a driver), else as its driver tells; `undefined` where nobody can. */
+  readonly fromDeviceGBps: number | undefined
+}
 
 /** How a `WorkloadMigrator` behaves. Everything has a default. */
 export interface MigrationConfig {
@@ -19,6 +28,8 @@ export interface MigrationConfig {
    * it. Default 100.
    */
   readonly downtimeMs?: number | undefined
+  /** Where any work may run; `run` takes more for one workload. Default: everywhere. */
+  readonly constraints?: PlacementConstraints | undefined
   /** After a failure go to the CPU at once, before any other GPU. Default false: the CPU comes last. */
   readonly preferCpuFallback?: boolean | undefined
   /** Where checkpoints go. Default `memoryStore()`. The migrator closes only a store it made itself. */
@@ -30,6 +41,13 @@ export interface MigrationConfig {
   readonly checkpointIntervalMs?: number | undefined
   /** Share of the time that checkpoints may cost a workload. Default 0.035. Of no effect with a fixed interval. */
   readonly checkpointOverhead?: number | undefined
+  /**
+   * Most that saving may take of a target's link, in bytes per second: one number for all, or what your function makes of
+   * a link; `undefined`, or what is no number above 0, is no limit. It falls by itself while the link counts errors, and
+   * does not hold back a save for which the work stands still. Default: half of what is known of the link of a device
+   * that can be pulled, no limit otherwise.
+   */
+  readonly bytesPerSecond?: number | ((link: TargetLink) => number | undefined) | undefined
   /** Which checkpoints of a workload stay, by number, age and size. Default: the newest 2, which always stay. */
   readonly keep?: Partial<Retention> | undefined
   /**
@@ -56,6 +74,7 @@ export interface ResolvedConfig {
   readonly maxConcurrentMigrations: number
   readonly migrationTimeoutMs: number
   readonly downtimeMs: number
+  readonly constraints: PlacementConstraints
   readonly preferCpuFallback: boolean
   readonly checkpointIntervalMs: number | undefined
   readonly checkpointOverhead: number
@@ -67,11 +86,15 @@ export function resolveConfig(config: MigrationConfig): ResolvedConfig {
   const strategy: MigrationPolicy = config.strategy ?? MigrationStrategy.Eager
   if (typeof strategy?.onWarning !== 'function')
     throw new TypeError('strategy must be a policy object with onWarning()')
+  const { bytesPerSecond = Infinity, constraints = {} } = config
+  checkConstraints(constraints)
+  if (typeof bytesPerSecond !== 'function') positive('bytesPerSecond', bytesPerSecond)
   return {
     strategy,
     maxConcurrentMigrations: wholeFrom1('maxConcurrentMigrations', config.maxConcurrentMigrations ?? 4),
     migrationTimeoutMs: positive('migrationTimeoutMs', config.migrationTimeoutMs ?? 30_000),
     downtimeMs: positive('downtimeMs', config.downtimeMs ?? 100),
+    constraints,
     preferCpuFallback: config.preferCpuFallback ?? false,
     checkpointIntervalMs:
       config.checkpointIntervalMs === undefined

@@ -1,4 +1,4 @@
-import { EGpuError, EGpuErrorCode, GpuDeviceState } from '@egpu/core'
+import { EGpuError, EGpuErrorCode, EGpuPowerState, GpuDeviceState } from '@egpu/core'
 import type { Checkpointable, Clock, EGpuDevice, Guest, LeaveResult, TargetLoss } from '@egpu/core'
 import { CheckpointManager } from './checkpoint/checkpoint-manager.ts'
 import { memoryStore } from './checkpoint/memory-store.ts'
@@ -13,14 +13,19 @@ import { Memories } from './journal/memories.ts'
 import { Occupancy } from './placement/occupancy.ts'
 import { Probes } from './placement/probes.ts'
 import { Correlation } from './placement/correlation.ts'
+import { checkConstraints } from './placement/constraints.ts'
+import { DevicePast } from './placement/device-past.ts'
 import { Quarantine } from './placement/quarantine.ts'
 import { RateBook } from './placement/rate-book.ts'
 import { Stability } from './placement/stability.ts'
 import { TargetDirectory } from './placement/target-directory.ts'
 import type { Forecast } from './predictor/failure-predictor.ts'
 import { Forecasts } from './predictor/forecasts.ts'
+import { SilenceWatch } from './predictor/silence-watch.ts'
 import type { RunContext } from './run/context.ts'
+import { respond } from './run/response.ts'
 import { RunningWorkload } from './run/running-workload.ts'
+import { SavingLinks } from './run/saving-links.ts'
 import { Slots } from './run/slots.ts'
 import type { QueuedMigration } from './run/slots.ts'
 import type { RunOptions, WorkloadRun } from './run/workload-run.ts'
@@ -39,6 +44,7 @@ export class WorkloadMigrator implements AsyncDisposable {
   readonly #ending = new Map<string, Promise<void>>()
   readonly #departing = new Map<string, number>()
   readonly #unsubscribe: readonly (() => void)[]
+  readonly #silence: SilenceWatch
   readonly #ownsStore: boolean
   #migrations = 0
   #closing: Promise<void> | undefined
@@ -49,6 +55,11 @@ export class WorkloadMigrator implements AsyncDisposable {
     const { clock } = manager
     this.#ownsStore = config.store === undefined
     this.checkpoints = new CheckpointManager(config.store ?? memoryStore(), { clock, keep: config.keep })
+    const rates = new RateBook()
+    const stability = new Stability(resolved.failBackAfterMs, clock.now())
+    const quarantine = new Quarantine()
+    const forecasts = new Forecasts()
+    const memories = config.journal && this.#memories(config.journal, clock, resolved.migrationTimeoutMs)
     const cpu = config.cpu === false ? undefined : (config.cpu ?? cpuTarget)
     this.#context = {
       host: manager,
@@ -56,19 +67,31 @@ export class WorkloadMigrator implements AsyncDisposable {
       checkpoints: this.checkpoints,
       directory: new TargetDirectory(manager),
       occupancy: new Occupancy(),
-      stability: new Stability(resolved.failBackAfterMs, clock.now()),
-      quarantine: new Quarantine(),
+      past: new DevicePast({ clock, stability, quarantine, forecasts, memories }),
+      stability,
+      quarantine,
       correlation: new Correlation(),
       slots: new Slots(resolved.maxConcurrentMigrations),
-      memories: config.journal && this.#memories(config.journal, clock, resolved.migrationTimeoutMs),
-      rates: new RateBook(),
-      forecasts: new Forecasts(),
+      memories,
+      rates,
+      links: new SavingLinks(manager, rates, config.bytesPerSecond),
+      forecasts,
       cpu: cpu === undefined ? undefined : { target: cpu().target, open: () => cpu() },
       balancing: new Set(),
       departing: this.#departing,
       nextMigrationId: () => `migration-${(this.#migrations += 1)}`,
       report: (event) => manager.report(event),
     }
+    this.#silence = new SilenceWatch({
+      clock,
+      forecasts,
+      isListening: () => manager.isMonitoring === true,
+      isAsked: (deviceId) => {
+        const device = manager.find(deviceId)
+        return device !== undefined && !unasked.has(device.state) && device.powerState !== EGpuPowerState.Suspended
+      },
+      onNews: (deviceId, forecast) => this.#foretold(manager.find(deviceId), forecast),
+    })
     this.#unsubscribe = [...this.#listen(manager), manager.addGuest(this.#guest()), ...this.#probing(manager, config)]
   }
 
@@ -89,7 +112,7 @@ export class WorkloadMigrator implements AsyncDisposable {
 
   /** Lets work onto a quarantined device again: its supply was changed, its driver updated. */
   trust(deviceId: string): void {
-    this.#context.quarantine.lift(deviceId)
+    this.#context.past.trust(deviceId)
     for (const run of this.#runs.values()) run.reconsider()
   }
 
@@ -103,11 +126,13 @@ export class WorkloadMigrator implements AsyncDisposable {
 
   /**
    * Takes a workload into care: finds it a target, restores its newest checkpoint if the store has one, and sees it
-   * through to its end. Throws a `TypeError` when a workload of this id is in care already, `EGPU_CLOSED` after `close`.
+   * through to its end. Throws a `TypeError` when a workload of this id is in care already or for constraints that cannot
+   * be, `EGPU_CLOSED` after `close`.
    */
   run(workload: Checkpointable, options: RunOptions = {}): WorkloadRun {
     if (this.#closing !== undefined) throw new EGpuError(EGpuErrorCode.Closed, 'this migrator was closed')
     const { id } = workload
+    checkConstraints(options.constraints ?? {})
     if (this.#runs.has(id)) throw new TypeError(`a workload with the id '${id}' is running already`)
     const run = new RunningWorkload(this.#context, workload, options, this.#ending.get(id))
     this.#runs.set(id, run)
@@ -143,54 +168,86 @@ export class WorkloadMigrator implements AsyncDisposable {
     await Promise.all([...this.#runs.values()].map((run) => run.close()))
     await Promise.all(this.#ending.values())
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
+    this.#silence.stop()
+    await this.#context.past.settled()
     if (this.#ownsStore) await this.checkpoints.close()
   }
 
   #listen(manager: MigratorHost): (() => void)[] {
-    const gone = (device: EGpuDevice, reason: TargetLoss['reason'], message: string): void => {
-      this.#context.directory.invalidate()
-      this.#context.stability.lost(device.id, manager.clock.now())
-      this.#context.forecasts.failed(device.id, manager.clock.now())
-      const others = (manager.devices ?? []).filter(({ id, state }) => id !== device.id && !deadStates.has(state))
-      this.#context.correlation.lost(device, others, manager.enclosures ?? [], manager.clock.now())
-      for (const run of this.#runs.values()) run.deviceGone(device, reason, message)
+    const { forecasts, links, stability } = this.#context
+    const there = ({ device }: { readonly device: EGpuDevice }): void => {
+      stability.back(device.id, manager.clock.now())
+      this.#changed()
     }
-    const changed = (): void => {
-      this.#context.directory.invalidate()
-      for (const run of this.#runs.values()) run.reconsider()
-    }
-    const warn = (warning: Warning): void => {
-      this.#context.directory.invalidate()
-      const forecast = this.#context.forecasts.of(warning.device.id)
-      for (const run of this.#runs.values()) run.warn({ ...warning, forecast })
-    }
+    const changed = (): void => this.#changed()
     return [
-      manager.on('lost', ({ device, reason }) => gone(device, 'unknown', reason)),
-      manager.on('wedged', ({ device, reason }) => gone(device, 'hung', reason)),
-      manager.on('disconnected', ({ device }) => gone(device, 'unplugged', 'it is off the bus')),
-      manager.on('leaving', ({ device, reason }) => warn({ kind: 'leaving', device, reason })),
+      manager.on('lost', ({ device, reason }) => this.#gone(device, 'unknown', reason)),
+      manager.on('wedged', ({ device, reason }) => this.#gone(device, 'hung', reason)),
+      manager.on('disconnected', ({ device, graceful }) =>
+        this.#gone(device, 'unplugged', 'it is off the bus', !graceful),
+      ),
+      manager.on('leaving', ({ device, reason }) => this.#warn({ kind: 'leaving', device, reason })),
       manager.on('health-changed', ({ device, before, after }) => {
         if (after.level === 'good') changed()
         if (after.level === before.level || (after.level !== 'degraded' && after.level !== 'critical')) return
-        warn({ kind: after.level, device, reason: `its health fell to ${after.score ?? 'an unknown score'}` })
+        this.#warn({ kind: after.level, device, reason: `its health fell to ${after.score ?? 'an unknown score'}` })
       }),
       manager.on('link-speed-changed', ({ device, before, after }) => {
         const slower = (after?.bottleneck?.effectiveGBps ?? Infinity) < (before?.bottleneck?.effectiveGBps ?? 0)
-        if (slower) warn({ kind: 'link-downgraded', device, reason: 'its link got slower' })
+        if (slower) this.#warn({ kind: 'link-downgraded', device, reason: 'its link got slower' })
       }),
-      manager.on('health-sampled', ({ device, sample }) => {
-        for (const run of this.#runs.values()) run.linkErrors(device.id, sample.correctableErrors)
-        const forecast = this.#context.forecasts.read(device.id, sample, manager.clock.now())
-        if (forecast === undefined) return
-        if (forecast.alarm) warn({ kind: 'predicted', device, reason: reasonOf(forecast) })
-        else changed()
+      manager.on('health-sampled', ({ device, driver, sample }) => {
+        const { correctableErrors } = sample
+        if (correctableErrors !== undefined) links.linkErrors(device.id, driver, correctableErrors)
+        this.#foretold(device, forecasts.read(device.id, driver, sample, manager.clock.now()))
+        this.#silence.heard()
       }),
       manager.on('gpu-present', changed),
-      manager.on('ready', changed),
-      manager.on('returned', changed),
+      manager.on('ready', there),
+      manager.on('returned', there),
       manager.on('changed', changed),
       manager.on('resynced', changed),
     ]
+  }
+
+  /** Who leaves in peace has no fault. */
+  #gone(device: EGpuDevice, reason: TargetLoss['reason'], message: string, isFault: boolean = true): void {
+    const { host, directory, past, forecasts, links, stability, correlation } = this.#context
+    directory.invalidate()
+    forecasts.gone(device.id)
+    links.gone(device.id)
+    if (isFault) {
+      past.lost(device.id)
+      const others = (host.devices ?? []).filter(({ id, state }) => id !== device.id && !deadStates.has(state))
+      correlation.lost(device, others, host.enclosures ?? [], host.clock.now())
+    } else {
+      stability.left(device.id)
+    }
+    for (const run of this.#runs.values()) run.deviceGone(device, reason, message)
+  }
+
+  #changed(): void {
+    this.#context.directory.invalidate()
+    for (const run of this.#runs.values()) run.reconsider()
+  }
+
+  #warn(warning: Warning): void {
+    const { directory, forecasts, links } = this.#context
+    directory.invalidate()
+    const { id } = warning.device
+    const concerned = [...this.#runs.values()].filter((run) => run.isOn(id))
+    respond(links, concerned, { ...warning, forecast: forecasts.of(id) })
+  }
+
+  /** `undefined` where there is nothing new to tell. */
+  #foretold(device: EGpuDevice | undefined, forecast: Forecast | undefined): void {
+    if (device === undefined || forecast === undefined) return
+    if (forecast.alarm) {
+      this.#warn({ kind: 'predicted', device, reason: reasonOf(forecast) })
+      return
+    }
+    this.#context.links.relax(device.id)
+    this.#changed()
   }
 
   #probing(host: MigratorHost, { probe }: MigrationConfig): (() => void)[] {
@@ -273,6 +330,9 @@ const deadStates: ReadonlySet<GpuDeviceState> = new Set([
   GpuDeviceState.Wedged,
   GpuDeviceState.Removed,
 ])
+
+/** Nobody asks a device in one of these how it is. */
+const unasked: ReadonlySet<GpuDeviceState> = new Set([...deadStates, GpuDeviceState.Leaving])
 
 function reasonOf({ probability, signs }: Forecast): string {
   const what = signs.map(({ signal }) => signal).join(', ')

@@ -3,40 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { RuntimeKind } from '@egpu/core'
 import { memoryStore } from '@egpu/migrator'
-import type { JournalRecord, MigrationJournal } from '@egpu/migrator'
+import type { DeviceRecord, JournalRecord } from '@egpu/migrator'
 import { directoryJournal } from '@egpu/migrator/node'
 import { describe, expect, it } from 'vitest'
 import { bench } from './helpers/bench.ts'
 import { mixed, Mixer } from './helpers/mixer.ts'
-
-/** A journal in memory, with what was written in order. */
-function notebook(
-  fault?: () => 'throw' | 'hang' | undefined,
-): MigrationJournal & { readonly records: Map<string, JournalRecord> } {
-  const records = new Map<string, JournalRecord>()
-  const misbehave = async (): Promise<void> => {
-    const how = fault?.()
-    if (how === 'throw') throw new Error('EIO')
-    if (how === 'hang') await new Promise(() => undefined)
-  }
-  return {
-    records,
-    async load() {
-      await misbehave()
-      return [...records.values()].map((record) => structuredClone(record))
-    },
-    async write(record) {
-      await misbehave()
-      records.set(record.workloadId, structuredClone(record))
-    },
-    async remove(workloadId) {
-      await misbehave()
-      records.delete(workloadId)
-    },
-    close: () => Promise.resolve(),
-    [Symbol.asyncDispose]: () => Promise.resolve(),
-  }
-}
+import { notebook } from './helpers/notebook.ts'
+import { SteadyWork } from './helpers/steady-work.ts'
 
 const reference = mixed(256, 1_000)
 
@@ -111,6 +84,62 @@ describe('a migrator with a journal', () => {
     await expect(machine.until(again.finished)).rejects.toThrow(/when A, B, C died/)
   })
 
+  it('remembers what went wrong with a device, and that nothing did where it was ejected', async () => {
+    const journal = notebook()
+    const options = { boxes: 2, journal, checkpointIntervalMs: 50, failBackAfterMs: 60_000 }
+    const before = await bench(options)
+    const { clock, migrator, manager, boxes } = before
+    const [a = '', b = ''] = manager.devices.map(({ id }) => id)
+    const run = migrator.run(new Mixer({ clock, steps: 1e6 }), { startOn: 'sim/sim:gpu-A' })
+    await clock.advance(120)
+    for (let i = 0; i < 3; i += 1) {
+      boxes[0]?.yank()
+      await clock.advance(20)
+      boxes[0]?.plug()
+      await clock.advance(20)
+    }
+    await before.until(manager.safeDisconnect(b))
+    boxes[1]?.yank()
+    await clock.advance(20)
+    expect(run.where?.name).toBe('CPU')
+    expect(journal.devices.get(a)?.faultsAtMs).toHaveLength(3)
+    expect(journal.devices.get(a)?.deaths).toMatchObject([{ workloadId: 'mixer', isPull: true }])
+    expect(journal.devices.has(b)).toBe(false)
+
+    // A device that was lost three times just now has to wait: a minute, doubled twice.
+    await using machine = await bench(options)
+    const again = machine.migrator.run(new SteadyWork({ clock: machine.clock }))
+    expect((await machine.until(again.started)).name).toBe('B')
+    await using stranger = await bench({ ...options, journal: notebook() })
+    const fresh = stranger.migrator.run(new SteadyWork({ clock: stranger.clock }))
+    expect((await stranger.until(fresh.started)).name).toBe('A')
+  })
+
+  it('keeps a device in quarantine beyond the end of the process, until it is trusted again', async () => {
+    const journal = notebook()
+    const wall = Date.now()
+    const deaths = [1, 2, 3].map((ago) => ({ workloadId: 'mixer', atMs: wall - ago * 60_000, isPull: false }))
+    {
+      await using first = await bench({ journal: notebook() })
+      journal.devices.set(first.manager.devices[0]?.id ?? '', {
+        key: first.manager.devices[0]?.id ?? '',
+        faultsAtMs: deaths.map(({ atMs }) => atMs),
+        deaths,
+      })
+    }
+    await using machine = await bench({ journal })
+    const { clock, migrator, manager } = machine
+    const mixer = new Mixer({ clock })
+    const run = migrator.run(mixer)
+    expect((await machine.until(run.started)).name).toBe('CPU')
+    const id = manager.devices[0]?.id ?? ''
+    expect(migrator.quarantined).toEqual([id])
+    migrator.trust(id)
+    await clock.advance(10)
+    expect(migrator.quarantined).toEqual([])
+    expect(journal.devices.get(id)).toMatchObject({ deaths: [], faultsAtMs: { length: 3 } })
+  })
+
   it.each(['throw', 'hang'] as const)('that %ss works all the same, and says so', async (how) => {
     await using machine = await bench({ boxes: 2, journal: notebook(() => how), migrationTimeoutMs: 200 })
     const mixer = new Mixer({ clock: machine.clock })
@@ -143,6 +172,20 @@ describe('directoryJournal', () => {
       expect(found.map(({ workloadId }) => workloadId).sort()).toEqual(['', '../../etc/passwd', 'a', 'x'.repeat(5_000)])
       expect(found.find(({ workloadId }) => workloadId === 'a')).toEqual({ ...record('a'), priority: 2 })
       expect(await readdir(directory)).toEqual(['journal'])
+      const device: DeviceRecord = {
+        key: '../gpu',
+        faultsAtMs: [1, 2],
+        deaths: [{ workloadId: 'a', atMs: 2, isPull: false }],
+      }
+      await journal.writeDevice?.(device)
+      await writeFile(join(directory, 'journal', 'devices', 'torn.json'), '{"key": "gpu", "faultsAtMs": [1,')
+      await writeFile(
+        join(directory, 'journal', 'devices', 'odd.json'),
+        '{"key": "gpu", "faultsAtMs": ["x"], "deaths": []}',
+      )
+      const again = directoryJournal(join(directory, 'journal'))
+      expect(await again.loadDevices?.()).toEqual([device])
+      expect(await again.load()).toHaveLength(4)
     } finally {
       await rm(directory, { recursive: true })
     }

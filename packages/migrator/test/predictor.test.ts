@@ -1,5 +1,5 @@
 import type { HealthSample } from '@egpu/core'
-import { FailurePredictor } from '@egpu/migrator'
+import { FailurePredictor, FaultHistory } from '@egpu/migrator'
 import { describe, expect, it } from 'vitest'
 import { phi } from '../src/predictor/heartbeat-detector.ts'
 import { score, usableLeadMs } from './helpers/judge.ts'
@@ -84,7 +84,10 @@ describe('FailurePredictor', () => {
 
   it('believes a weak sign more of a device that failed a while ago', () => {
     const fresh = new FailurePredictor()
-    const scarred = FailurePredictor.after(FailurePredictor.after(new FailurePredictor(), 0), 1)
+    const history = new FaultHistory()
+    history.fault(0)
+    history.fault(1)
+    const scarred = new FailurePredictor(history)
     const probabilityOf = (predictor: FailurePredictor): number => {
       predictor.read(calm(1_000, { nonfatalErrors: 0 }))
       return predictor.read(calm(6_000, { nonfatalErrors: 1 })).probability

@@ -32,12 +32,12 @@ describe('a device that keeps dying under the same work', () => {
   it('is forgiven after an hour; pulled cables take more, and two workloads make it bad for all', () => {
     const quarantine = new Quarantine()
     const minute = 60_000
-    for (let i = 0; i < 4; i += 1) quarantine.note('gpu', 'a', 'unplugged', i * minute)
+    for (let i = 0; i < 4; i += 1) quarantine.note('gpu', { workloadId: 'a', atMs: i * minute, isPull: true })
     expect(quarantine.reason('gpu', 'a', 5 * minute)).toBeUndefined()
-    quarantine.note('gpu', 'a', 'unplugged', 5 * minute)
+    quarantine.note('gpu', { workloadId: 'a', atMs: 5 * minute, isPull: true })
     expect(quarantine.reason('gpu', 'a', 6 * minute)).toContain('under this work')
     expect(quarantine.reason('gpu', 'c', 6 * minute)).toBeUndefined()
-    for (let i = 0; i < 3; i += 1) quarantine.note('gpu', 'b', 'hung', (6 + i) * minute)
+    for (let i = 0; i < 3; i += 1) quarantine.note('gpu', { workloadId: 'b', atMs: (6 + i) * minute, isPull: false })
     expect(quarantine.reason('gpu', 'c', 10 * minute)).toContain('a, b')
     expect(quarantine.reason('gpu', 'a', 70 * minute)).toBeUndefined()
   })

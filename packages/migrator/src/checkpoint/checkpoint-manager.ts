@@ -24,7 +24,7 @@ export interface SaveOptions extends AbortOptions {
    */
   readonly since?: { readonly base: number; readonly changed: readonly StateRange[] } | undefined
   /** How fast bytes may be drained. Default: as fast as they come. */
-  readonly pace?: Pace | undefined
+  readonly pace?: Pick<Pace, 'take' | 'observe'> | undefined
   /** Hears of bytes that were drained, of those that need not be, and so of how far it is. */
   readonly onProgress?: ((progress: DrainProgress) => void) | undefined
 }

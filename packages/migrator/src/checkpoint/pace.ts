@@ -9,10 +9,16 @@ const leastShare = 1 / 16
 /** After so long without a new error a halving is taken back. */
 const calmMs = 10_000
 
-export interface PaceOptions {
-  readonly clock: Clock
-  /** Most that saving may take of the link. Default: no limit, until errors come. */
+/** What is known of a link. */
+export interface PaceLimits {
+  /** Most that saving may take of it. Default: no limit, until errors come. */
   readonly bytesPerSecond?: number | undefined
+  /** What it carries, for as long as nothing was seen of it. */
+  readonly linkBytesPerSecond?: number | undefined
+}
+
+export interface PaceOptions extends PaceLimits {
+  readonly clock: Clock
 }
 
 /**
@@ -21,35 +27,54 @@ export interface PaceOptions {
  */
 export class Pace {
   readonly #clock: Clock
-  readonly #limit: number
+  #limit = Infinity
+  #link: number | undefined
   #share = 1
-  #errors: number | undefined
+  readonly #errors = new Map<string, number>()
   #changedAt: number
   /** When everything that was let through so far will have gone at the present rate. */
   #freeAt = -Infinity
   #measured: number | undefined
+  #rushes = 0
+  /** Fires for those that wait when there is no time left for it. */
+  #hurry = new AbortController()
 
   /** `TypeError` for a rate that is not more than 0. */
-  constructor({ clock, bytesPerSecond = Infinity }: PaceOptions) {
-    if (!(bytesPerSecond > 0)) throw new TypeError(`bytesPerSecond must be more than 0, not ${bytesPerSecond}`)
+  constructor({ clock, ...limits }: PaceOptions) {
     this.#clock = clock
-    this.#limit = bytesPerSecond
     this.#changedAt = clock.now()
+    this.adjust(limits)
+  }
+
+  /** Replaces what is known of the link. `TypeError` for a rate that is not more than 0. */
+  adjust({ bytesPerSecond = Infinity, linkBytesPerSecond }: PaceLimits): void {
+    if (!(bytesPerSecond > 0)) throw new TypeError(`bytesPerSecond must be more than 0, not ${bytesPerSecond}`)
+    this.#limit = bytesPerSecond
+    this.#link = linkBytesPerSecond
   }
 
   /** What is let through now; `Infinity` for everything. */
   get bytesPerSecond(): number {
     this.#recover()
-    if (this.#share === 1) return this.#limit
+    const limit = this.#rushes > 0 ? Infinity : this.#limit
+    if (this.#share === 1) return limit
     // Without a limit there is still what the link was seen to do.
-    const full = Math.min(this.#limit, this.#measured ?? Infinity)
-    return full * this.#share
+    return Math.min(limit, this.#seen ?? Infinity) * this.#share
   }
 
-  /** What the link has counted since it was up; more than last time slows down. A count that fell began anew. */
-  linkErrors(total: number): void {
-    const before = this.#errors
-    this.#errors = total
+  /** What would come through in a rush; `undefined` while nothing is known of the link. */
+  get expectedBytesPerSecond(): number | undefined {
+    this.#recover()
+    return this.#seen === undefined ? undefined : this.#seen * this.#share
+  }
+
+  /**
+   * What the link has counted since it was up; more than last time slows down. A count that fell began anew. `source`
+   * tells several who count the same link apart.
+   */
+  linkErrors(total: number, source: string = ''): void {
+    const before = this.#errors.get(source)
+    this.#errors.set(source, total)
     if (before === undefined || total <= before) return
     this.#recover()
     this.#share = Math.max(leastShare, this.#share / 2)
@@ -58,10 +83,24 @@ export class Pace {
 
   /** How fast bytes came, to know what half of it is. */
   observe(bytes: number, ms: number): void {
-    if (!(bytes > 0) || !(ms > 0)) return
+    // Held back it says nothing about the link.
+    if (!(bytes > 0) || !(ms > 0) || this.bytesPerSecond < Infinity) return
     const rate = (bytes / ms) * 1_000
-    // Slowed down it says nothing about the link.
-    if (this.#share === 1) this.#measured = this.#measured === undefined ? rate : 0.7 * this.#measured + 0.3 * rate
+    this.#measured = this.#measured === undefined ? rate : 0.7 * this.#measured + 0.3 * rate
+  }
+
+  /** Time is short: until the returned function is called only errors hold bytes back, and whoever waits goes on. */
+  rush(): () => void {
+    this.#rushes += 1
+    this.#freeAt = -Infinity
+    const waiting = this.#hurry
+    this.#hurry = new AbortController()
+    waiting.abort()
+    let isOn = true
+    return () => {
+      if (isOn) this.#rushes -= 1
+      isOn = false
+    }
   }
 
   /** Resolves when these bytes may follow the ones before them. */
@@ -71,7 +110,15 @@ export class Pace {
     const now = this.#clock.now()
     this.#freeAt = Math.max(this.#freeAt, now - burstMs) + (bytes / rate) * 1_000
     const waitMs = this.#freeAt - now
-    if (waitMs > 0) await this.#clock.sleep(waitMs, { signal })
+    if (waitMs <= 0) return
+    const hurry = this.#hurry.signal
+    const wake = signal === undefined ? hurry : AbortSignal.any([signal, hurry])
+    await this.#clock.sleep(waitMs, { signal: wake }).catch(() => undefined)
+    signal?.throwIfAborted()
+  }
+
+  get #seen(): number | undefined {
+    return this.#measured ?? this.#link
   }
 
   #recover(): void {

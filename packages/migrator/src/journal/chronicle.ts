@@ -1,28 +1,30 @@
-import type { Clock } from '@egpu/core'
+import type { AbortOptions, Clock } from '@egpu/core'
 import { withDeadline } from '../deadline.ts'
-import type { JournalRecord, MigrationJournal } from './journal.ts'
 
-export interface ChronicleOptions {
-  readonly journal: MigrationJournal
+export interface ChronicleOptions<T> {
+  /** For the error's sentence. */
+  readonly what: string
+  readonly write: (record: T, options: AbortOptions) => Promise<void>
+  readonly remove?: ((options: AbortOptions) => Promise<void>) | undefined
   readonly clock: Clock
   /** How long one call into the journal may take. */
   readonly timeoutMs: number
   readonly onFailure: (error: unknown) => void
 }
 
-/** Writes one workload's record, one write at a time and always the newest: what came in between is skipped. */
-export class Chronicle {
-  readonly #options: ChronicleOptions
-  #record: JournalRecord
+/** Writes one record of the journal, one write at a time and always the newest: what came in between is skipped. */
+export class Chronicle<T> {
+  readonly #options: ChronicleOptions<T>
+  #record: T
   #isDue = false
   #writing: Promise<void> | undefined
 
-  constructor(options: ChronicleOptions, record: JournalRecord) {
+  constructor(options: ChronicleOptions<T>, record: T) {
     this.#options = options
     this.#record = record
   }
 
-  note(change: Partial<JournalRecord>): void {
+  note(change: Partial<T>): void {
     this.#record = { ...this.#record, ...change }
     this.#isDue = true
     this.#writing ??= this.#write()
@@ -37,22 +39,21 @@ export class Chronicle {
   async remove(): Promise<void> {
     this.#isDue = false
     await this.#writing
-    const { journal } = this.#options
-    await this.#call((signal) => journal.remove(this.#record.workloadId, { signal }))
+    const { remove } = this.#options
+    if (remove !== undefined) await this.#call((signal) => remove({ signal }))
   }
 
   async #write(): Promise<void> {
     while (this.#isDue) {
       this.#isDue = false
       const record = this.#record
-      await this.#call((signal) => this.#options.journal.write(record, { signal }))
+      await this.#call((signal) => this.#options.write(record, { signal }))
     }
     this.#writing = undefined
   }
 
   async #call(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
-    const { clock, timeoutMs, onFailure } = this.#options
-    const what = `the journal entry of ${this.#record.workloadId}`
+    const { what, clock, timeoutMs, onFailure } = this.#options
     await withDeadline(work, { clock, ms: timeoutMs, what }).catch(onFailure)
   }
 }

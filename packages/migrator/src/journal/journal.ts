@@ -21,6 +21,16 @@ export interface JournalRecord {
   readonly victimsSince: number
 }
 
+/** What is remembered of one device. Times are wall-clock milliseconds since 1970. */
+export interface DeviceRecord {
+  /** Its id; of a target without one, the target's. */
+  readonly key: string
+  /** When it was lost or died, oldest first. */
+  readonly faultsAtMs: readonly number[]
+  /** When it died under which work, oldest first. `isPull`: it may have been the cable. */
+  readonly deaths: readonly { readonly workloadId: string; readonly atMs: number; readonly isPull: boolean }[]
+}
+
 /**
  * Remembers what the migrator knows of its workloads, so that it survives the end of the process. Implementers: a record
  * is replaced whole, and is durable once `write` resolves; one that was damaged is left out of `load`.
@@ -30,6 +40,9 @@ export interface MigrationJournal extends AsyncDisposable {
   write(record: JournalRecord, options?: AbortOptions): Promise<void>
   /** Resolves also when there is none. */
   remove(workloadId: string, options?: AbortOptions): Promise<void>
+  /** Both optional: with them, what went wrong with devices outlives the process too. */
+  loadDevices?(options?: AbortOptions): Promise<readonly DeviceRecord[]>
+  writeDevice?(record: DeviceRecord, options?: AbortOptions): Promise<void>
   /** Calling it twice is fine. */
   close(): Promise<void>
 }

@@ -1,19 +1,22 @@
-import { withDeadline } from '../deadline.ts'
 import type { Clock } from '@egpu/core'
+import { withDeadline } from '../deadline.ts'
 import { Chronicle } from './chronicle.ts'
-import type { JournalRecord, MigrationJournal } from './journal.ts'
+import type { ChronicleOptions } from './chronicle.ts'
+import type { DeviceRecord, JournalRecord, MigrationJournal } from './journal.ts'
 
 export interface MemoriesOptions {
   readonly journal: MigrationJournal
   readonly clock: Clock
   readonly timeoutMs: number
-  readonly onFailure: (workloadId: string, error: unknown) => void
+  /** `subject`: the workload or device that the journal failed to remember; empty for all of them. */
+  readonly onFailure: (subject: string, error: unknown) => void
 }
 
 /** What an earlier process left in the journal, read once, and the writing of what this one adds. */
 export class Memories {
   readonly #options: MemoriesOptions
-  #loading: Promise<Map<string, JournalRecord>> | undefined
+  #workloads: Promise<Map<string, JournalRecord>> | undefined
+  #devices: Promise<readonly DeviceRecord[]> | undefined
 
   constructor(options: MemoriesOptions) {
     this.#options = options
@@ -28,32 +31,65 @@ export class Memories {
   async takeUp(
     workloadId: string,
     priority: number,
-  ): Promise<{ readonly before: JournalRecord | undefined; readonly chronicle: Chronicle }> {
-    const { journal, clock, timeoutMs, onFailure } = this.#options
+  ): Promise<{ readonly before: JournalRecord | undefined; readonly chronicle: Chronicle<JournalRecord> }> {
+    const { journal } = this.#options
     const records = await this.#load()
     const before = records.get(workloadId)
     records.delete(workloadId)
-    const chronicle = new Chronicle(
-      { journal, clock, timeoutMs, onFailure: (error) => onFailure(workloadId, error) },
+    const chronicle = this.#chronicle<JournalRecord>(
+      workloadId,
+      (record, options) => journal.write(record, options),
       { workloadId, priority, homes: [], victims: [], victimsSince: -1, ...before },
+      (options) => journal.remove(workloadId, options),
     )
     return { before, chronicle }
   }
 
-  /** A journal that cannot be read now costs what it remembers, not the work. */
-  #load(): Promise<Map<string, JournalRecord>> {
-    return (this.#loading ??= this.#read())
+  /** What went wrong with devices; empty for a journal that does not keep it. */
+  devices(): Promise<readonly DeviceRecord[]> {
+    const { journal } = this.#options
+    return (this.#devices ??= this.#read((options) => journal.loadDevices?.(options) ?? Promise.resolve([])))
   }
 
-  async #read(): Promise<Map<string, JournalRecord>> {
-    const { journal, clock, timeoutMs, onFailure } = this.#options
+  /** Who writes down what goes wrong with one device. */
+  deviceChronicle(key: string): Chronicle<DeviceRecord> {
+    const { journal } = this.#options
+    return this.#chronicle<DeviceRecord>(
+      key,
+      (record, options) => journal.writeDevice?.(record, options) ?? Promise.resolve(),
+      { key, faultsAtMs: [], deaths: [] },
+    )
+  }
+
+  #chronicle<T>(
+    subject: string,
+    write: ChronicleOptions<T>['write'],
+    record: T,
+    remove?: ChronicleOptions<T>['remove'],
+  ): Chronicle<T> {
+    const { clock, timeoutMs, onFailure } = this.#options
+    const what = `the journal entry of ${subject}`
+    return new Chronicle<T>(
+      { what, write, remove, clock, timeoutMs, onFailure: (error) => onFailure(subject, error) },
+      record,
+    )
+  }
+
+  #load(): Promise<Map<string, JournalRecord>> {
+    const { journal } = this.#options
+    return (this.#workloads ??= this.#read((options) => journal.load(options)).then(
+      (records) => new Map(records.map((record) => [record.workloadId, record])),
+    ))
+  }
+
+  /** A journal that cannot be read now costs what it remembers, not the work. */
+  async #read<T>(load: (options: { signal: AbortSignal }) => Promise<readonly T[]>): Promise<readonly T[]> {
+    const { clock, timeoutMs, onFailure } = this.#options
     try {
-      const load = (signal: AbortSignal): Promise<readonly JournalRecord[]> => journal.load({ signal })
-      const records = await withDeadline(load, { clock, ms: timeoutMs, what: 'reading the journal' })
-      return new Map(records.map((record) => [record.workloadId, record]))
+      return await withDeadline((signal) => load({ signal }), { clock, ms: timeoutMs, what: 'reading the journal' })
     } catch (error) {
       onFailure('', error)
-      return new Map()
+      return []
     }
   }
 }

@@ -1,5 +1,3 @@
-import type { TargetLoss } from '@egpu/core'
-
 /**
  * A device that dies so often under the same work will do so again: a supply that cannot bear that load, memory that is
  * bad where only this work gets. A pulled cable looks like a supply that gave in, so it takes more of those.
@@ -10,7 +8,8 @@ const mostPulls = 5
 /** Deaths further apart than this are no habit; the quarantine ends when the last of them is as old. */
 const memoryMs = 3_600_000
 
-interface Death {
+/** A device died under a workload. `isPull`: it may have been the cable. */
+export interface Death {
   readonly atMs: number
   readonly workloadId: string
   readonly isPull: boolean
@@ -20,10 +19,13 @@ interface Death {
 export class Quarantine {
   readonly #deaths = new Map<string, Death[]>()
 
-  /** The device died under this workload. */
-  note(key: string, workloadId: string, reason: TargetLoss['reason'], atMs: number): void {
-    const deaths = (this.#deaths.get(key) ?? []).filter((death) => atMs - death.atMs < memoryMs)
-    this.#deaths.set(key, [...deaths, { atMs, workloadId, isPull: reason === 'unplugged' }].slice(-50))
+  note(key: string, death: Death): void {
+    const deaths = (this.#deaths.get(key) ?? []).filter(({ atMs }) => death.atMs - atMs < memoryMs)
+    this.#deaths.set(key, [...deaths, death].slice(-50))
+  }
+
+  deaths(key: string): readonly Death[] {
+    return this.#deaths.get(key) ?? []
   }
 
   /** Why this workload is not to go there, as the end of a sentence. */

@@ -37,12 +37,20 @@ export class Stability {
     return { losses, observedMs: Math.min(memoryMs, nowMs - this.#since) }
   }
 
-  /** It failed. Every workload on a device says so; while it is away they all mean the same loss. */
-  lost(key: string, atMs: number): void {
+  /** It failed. Whether that is news: while it is away, everyone who says so means the same loss. */
+  lost(key: string, atMs: number): boolean {
     const standing = this.#standings.get(key)
-    if (standing !== undefined && standing.backSince === undefined) return
+    if (standing !== undefined && standing.backSince === undefined) return false
     const losses = [...(standing?.losses ?? []).filter((past) => atMs - past < memoryMs), atMs]
     this.#standings.set(key, { losses, backSince: undefined })
+    return true
+  }
+
+  /** It failed at these times in the life of an earlier process; since when it is back nobody knows, so since then. */
+  recall(key: string, lostAtMs: readonly number[], nowMs: number): void {
+    const losses = lostAtMs.filter((atMs) => nowMs - atMs < memoryMs)
+    const last = losses.at(-1)
+    if (last !== undefined && !this.#standings.has(key)) this.#standings.set(key, { losses, backSince: last })
   }
 
   /** It goes in peace, or is to be left alone for a while. */

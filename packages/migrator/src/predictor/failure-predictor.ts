@@ -52,18 +52,15 @@ export class FailurePredictor {
     new ProbeLatency(),
     this.#heartbeat,
   ]
-  readonly #history = new FaultHistory()
+  readonly #history: FaultHistory
   readonly #signs = new Map<string, Sign>()
   #alarm = false
   #changedAt = -Infinity
   #lastMs = -Infinity
 
-  /** The device failed, or is back after a failure: what was read before says nothing any more, that it failed does. */
-  static after(before: FailurePredictor, atMs: number): FailurePredictor {
-    const next = new FailurePredictor()
-    next.#history.adopt(before.#history)
-    next.#history.fault(atMs)
-    return next
+  /** `history`: what went wrong with the device before. */
+  constructor(history: FaultHistory = new FaultHistory()) {
+    this.#history = history
   }
 
   /** Takes a reading. `atMs` may jump: a reading older than the one before is left out. */
@@ -80,8 +77,14 @@ export class FailurePredictor {
 
   /** What it means that no reading has come until now. */
   silence(nowMs: number): Forecast {
-    this.#signs.set(this.#heartbeat.signal, this.#heartbeat.late(nowMs))
+    this.#signs.set(this.#heartbeat.signal, this.#heartbeat.silent(nowMs))
     return this.#forecast(nowMs)
+  }
+
+  /** Nobody listens for the time being: the next reading is late for no reason of the device's. */
+  rest(): void {
+    this.#heartbeat.rest()
+    this.#signs.delete(this.#heartbeat.signal)
   }
 
   #forecast(nowMs: number): Forecast {

@@ -17,10 +17,6 @@ export class FaultHistory {
     this.#faultsAtMs = [...this.#faultsAtMs.filter((past) => atMs - past < 30 * dayMs), atMs].slice(-50)
   }
 
-  adopt(before: FaultHistory): void {
-    this.#faultsAtMs = [...before.#faultsAtMs]
-  }
-
   /** Chance of a fault within the next day, by the faults of the last 30. */
   prior(nowMs: number): number {
     let spared = 1

@@ -34,17 +34,27 @@ export class LateBeats implements Detector {
     if (last === undefined || atMs <= last) return undefined
     // A reading after a gap of ten beats is that of a machine that slept: what hangs does not answer again.
     if (this.#gaps.count >= leastBeats && atMs - last > 10 * this.#gaps.mean) return allQuiet
-    const sign = this.late(atMs, last)
+    // Timers are not exact, so a tenth of the interval counts as ordinary.
+    const sign = this.#late(atMs - last, this.#gaps.mean / 10)
     this.#gaps.add(atMs - last)
     return sign
   }
 
   /** What it means that no reading has come until now. */
-  late(nowMs: number, sinceMs: number | undefined = this.#lastMs): Sign {
-    if (sinceMs === undefined || this.#gaps.count < leastBeats) return allQuiet
+  silent(nowMs: number): Sign {
+    // One reading may be late because its driver was busy; two that are missing are another matter.
+    return this.#lastMs === undefined ? allQuiet : this.#late(nowMs - this.#lastMs, this.#gaps.mean / 4)
+  }
+
+  /** Nobody listens. */
+  rest(): void {
+    this.#lastMs = undefined
+  }
+
+  #late(elapsedMs: number, leastDeviationMs: number): Sign {
+    if (this.#gaps.count < leastBeats) return allQuiet
     const { mean, deviation } = this.#gaps
-    // Timers are not exact, so a tenth of the interval counts as ordinary.
-    const value = phi(nowMs - sinceMs, mean, Math.max(deviation, mean / 10))
+    const value = phi(elapsedMs, mean, Math.max(deviation, leastDeviationMs))
     if (value < warnPhi) return allQuiet
     return { probability: Math.min(0.95, 0.3 + (0.65 * (value - warnPhi)) / (suspectPhi - warnPhi)) }
   }

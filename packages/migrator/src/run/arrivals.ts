@@ -128,7 +128,7 @@ export class Arrivals {
   }
 
   noteLoss(target: ComputeTarget): void {
-    this.#options.context.stability.lost(standingKey(target), this.#now())
+    this.#options.context.past.lost(standingKey(target))
     this.#options.context.directory.invalidate()
   }
 
@@ -151,7 +151,7 @@ export class Arrivals {
       offDeviceId: cause.move?.offDeviceId,
       preferCpu: context.config.preferCpuFallback && cause.reason.startsWith('device-'),
     })
-    const attempt = new Attempt(context, work.workload, cause, this.#isFirst)
+    const attempt = new Attempt(context, work.workload, cause, refusals, this.#isFirst)
     if (choice.target === undefined) {
       if (targetId === undefined || cause.from !== undefined) this.#tellNoTarget(attempt, choice.error)
       this.#isHopeless = choice.hopeless && targetId === undefined

@@ -6,6 +6,7 @@ import { incompatibility } from '../placement/compatibility.ts'
 import type { RunContext } from './context.ts'
 import { quiet } from './deferred.ts'
 import { Placement } from './placement.ts'
+import type { Refusals } from './refusals.ts'
 
 /** What an attempt tells of why it was made. */
 export interface AttemptCause {
@@ -25,6 +26,7 @@ export class Attempt {
   readonly #workload: Pick<Checkpointable, 'id' | 'needs'>
   readonly #cause: AttemptCause
   readonly #isFirst: boolean
+  readonly #refusals: Refusals
   readonly #migrationId: string
   #target: ComputeTarget | undefined
   #giveBack: () => void = () => undefined
@@ -36,11 +38,13 @@ export class Attempt {
     context: RunContext,
     workload: Pick<Checkpointable, 'id' | 'needs'>,
     cause: AttemptCause,
+    refusals: Refusals,
     isFirst: boolean,
   ) {
     this.#context = context
     this.#workload = workload
     this.#cause = cause
+    this.#refusals = refusals
     this.#isFirst = isFirst
     this.#migrationId = context.nextMigrationId()
   }
@@ -87,7 +91,7 @@ export class Attempt {
   #check(target: ComputeTarget): void {
     const { needs, id } = this.#workload
     const others = this.#context.occupancy.of(target.id).bytes - (needs.memoryBytes ?? 0)
-    const reason = incompatibility(needs, target, Math.max(0, others))
+    const reason = this.#refusals.forbidden(target) ?? incompatibility(needs, target, Math.max(0, others))
     if (reason === undefined) return
     throw new EGpuError(EGpuErrorCode.TargetIncompatible, `${target.name} cannot take ${id}: it ${reason}`, {
       deviceId: target.deviceId,

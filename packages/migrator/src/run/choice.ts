@@ -52,7 +52,7 @@ export async function choose(context: RunContext, options: ChoiceOptions): Promi
   const targets = withCpu(context, await context.directory.list())
   const now = context.host.clock.now()
   const refuse = (target: ComputeTarget): string | undefined =>
-    outOfTheQuestion(context, target, options) ?? options.refusals.reason(target.id, now)
+    outOfTheQuestion(context, target, options) ?? options.refusals.reason(target, now)
   const question: PlacementQuestion = {
     needs: options.needs,
     job: options.job,
@@ -74,8 +74,11 @@ export async function choose(context: RunContext, options: ChoiceOptions): Promi
   const { target, mistake } = decide(context, cautious, options.view)
   const chosen = target ?? decide(context, question, options.view).target
   if (chosen === undefined) {
-    const able = targets.filter((candidate) => incompatibility(options.needs, candidate) === undefined)
-    const hopeless = able.length > 0 && able.every(({ id }) => options.refusals.isHopeless(id))
+    const { needs, refusals } = options
+    const able = targets.filter(
+      (candidate) => refusals.forbidden(candidate) === undefined && incompatibility(needs, candidate) === undefined,
+    )
+    const hopeless = able.length > 0 && able.every(({ id }) => refusals.isHopeless(id))
     return { target: undefined, error: noTarget(options.view, question), hopeless }
   }
   return { target: chosen, giveBack: context.occupancy.reserve(chosen, options.needs.memoryBytes ?? 0), mistake }

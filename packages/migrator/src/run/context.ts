@@ -3,6 +3,7 @@ import type { CheckpointManager } from '../checkpoint/checkpoint-manager.ts'
 import type { ResolvedConfig } from '../config.ts'
 import type { MigratorHost } from '../host.ts'
 import type { Correlation } from '../placement/correlation.ts'
+import type { DevicePast } from '../placement/device-past.ts'
 import type { Quarantine } from '../placement/quarantine.ts'
 import type { RateBook } from '../placement/rate-book.ts'
 import type { Forecasts } from '../predictor/forecasts.ts'
@@ -10,6 +11,7 @@ import type { Memories } from '../journal/memories.ts'
 import type { Occupancy } from '../placement/occupancy.ts'
 import type { Stability } from '../placement/stability.ts'
 import type { TargetDirectory } from '../placement/target-directory.ts'
+import type { SavingLinks } from './saving-links.ts'
 import type { Slots } from './slots.ts'
 
 /** What all runs of one migrator share. */
@@ -19,12 +21,14 @@ export interface RunContext {
   readonly checkpoints: CheckpointManager
   readonly directory: TargetDirectory
   readonly occupancy: Occupancy
+  readonly past: DevicePast
   readonly stability: Stability
   readonly quarantine: Quarantine
   readonly correlation: Correlation
   readonly slots: Slots
   readonly memories: Memories | undefined
   readonly rates: RateBook
+  readonly links: SavingLinks
   readonly forecasts: Forecasts
   readonly cpu: { readonly target: ComputeTarget; open(): OpenTarget } | undefined
   /** Workloads that move for balance: one at a time, or all that see the same idle device go there. */

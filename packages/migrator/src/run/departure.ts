@@ -21,12 +21,13 @@ export async function takeOff(
   const { workload } = work
   const ms = context.config.migrationTimeoutMs
   // What can be saved while the work goes on need not be saved while it stands still.
+  saver.hurry()
   await settleWithin(context, saver.saving, ms)
   const bring = async (signal: AbortSignal): Promise<CheckpointRecord> => {
     await work.suspend(signal)
     signal.throwIfAborted()
     const { latest } = saver
-    return latest?.progress === workload.progress ? latest : saver.save(placement, signal)
+    return latest?.progress === workload.progress ? latest : saver.save(placement, { signal, isUrgent: true })
   }
   const what = `taking ${workload.id} off ${placement.target.name}`
   try {

@@ -88,7 +88,7 @@ export class Homes {
 
   #refusal(target: ComputeTarget, now: number): string | undefined {
     const { host } = this.#context
-    const refusal = deviceRefusal(this.#context, target) ?? this.#refusals.reason(target.id, now)
+    const refusal = deviceRefusal(this.#context, target) ?? this.#refusals.reason(target, now)
     if (refusal !== undefined || target.deviceId === undefined) return refusal
     if (this.#context.forecasts.isAlarmed(target.deviceId)) return 'is expected to fail'
     return host.find(target.deviceId)?.state === GpuDeviceState.Degraded ? 'is degraded' : undefined

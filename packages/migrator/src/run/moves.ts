@@ -21,7 +21,12 @@ export interface Move extends MoveRequest {
 /** The moves that were asked for and have neither come true nor been refused. */
 export class Moves {
   readonly #moves = new Set<Move>()
+  readonly #onAdd: () => void
   #isOver = false
+
+  constructor(onAdd: () => void) {
+    this.#onAdd = onAdd
+  }
 
   /** The one that was asked for first. */
   get next(): Move | undefined {
@@ -33,6 +38,7 @@ export class Moves {
     const move: Move = { ...request, done: deferred<void>() }
     quiet(move.done.promise)
     this.#moves.add(move)
+    this.#onAdd()
     // Nothing will ever be moved again.
     if (this.#isOver) this.end()
     return move

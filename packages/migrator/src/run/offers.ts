@@ -52,7 +52,7 @@ export function offersFor(
     (target) =>
       target.id !== here.id &&
       deviceRefusal(context, target) === undefined &&
-      refusals.reason(target.id, now) === undefined &&
+      refusals.reason(target, now) === undefined &&
       hasStayed(context, target, now) &&
       incompatibility(needs, target, context.occupancy.of(target.id).bytes) === undefined,
   )

@@ -49,9 +49,13 @@ export class Placement {
     return this.#lostAt
   }
 
-  /** The first sign counts; after the end nothing does. */
+  /** The first sign counts, a later one only if it knows why; after the end nothing does. */
   lose(loss: TargetLoss): void {
-    if (this.#ended || this.#loss !== undefined) return
+    if (this.#ended) return
+    if (this.#loss !== undefined) {
+      if (this.#loss.reason === 'unknown') this.#loss = { ...this.#loss, reason: loss.reason }
+      return
+    }
     this.#loss = loss
     this.#lostAt = this.#clock.now()
     this.#controller.abort(

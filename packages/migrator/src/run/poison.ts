@@ -17,7 +17,7 @@ export class PoisonWatch {
   #progress = -1
 
   /** `savedProgress`: of the newest checkpoint. */
-  lost(target: ComputeTarget, { reason }: TargetLoss, savedProgress: number | undefined): void {
+  lost(target: ComputeTarget, reason: TargetLoss['reason'], savedProgress: number | undefined): void {
     if (savedProgress !== undefined && savedProgress > this.#progress) {
       this.#progress = savedProgress
       this.#victims.clear()

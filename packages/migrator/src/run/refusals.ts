@@ -1,3 +1,5 @@
+import type { ComputeTarget } from '@egpu/core'
+
 const firstMs = 1_000
 const mostMs = 60_000
 
@@ -11,9 +13,18 @@ interface Refusal {
   reason: string
 }
 
-/** Targets that just failed one workload, left alone for a time that doubles with every further failure. */
+/**
+ * The targets that one workload is not to go to: those it may not use, and those that just failed it, which are left alone
+ * for a time that doubles with every further failure.
+ */
 export class Refusals {
+  /** Why a target is out of the question for good. */
+  readonly forbidden: (target: ComputeTarget) => string | undefined
   readonly #refusals = new Map<string, Refusal>()
+
+  constructor(forbidden: (target: ComputeTarget) => string | undefined) {
+    this.forbidden = forbidden
+  }
 
   /** `ownFault`: it was the workload that broke, not the target. */
   note(targetId: string, atMs: number, reason: string, ownFault: boolean): void {
@@ -28,8 +39,10 @@ export class Refusals {
   }
 
   /** Why the target is not to be tried now. */
-  reason(targetId: string, atMs: number): string | undefined {
-    const refusal = this.#refusals.get(targetId)
+  reason(target: ComputeTarget, atMs: number): string | undefined {
+    const reason = this.forbidden(target)
+    if (reason !== undefined) return reason
+    const refusal = this.#refusals.get(target.id)
     return refusal !== undefined && refusal.untilMs > atMs ? `failed a moment ago: ${refusal.reason}` : undefined
   }
 

@@ -86,6 +86,7 @@ async function staged(
   stop: AbortSignal,
 ): Promise<Placement | undefined> {
   if (work.workload.stage === undefined || attempt === undefined) return undefined
+  saver.hurry()
   await settleWithin(context, saver.saving, context.config.migrationTimeoutMs)
   const to = await attempt.open(stop, arrivals.wake)
   await moveStaged({

@@ -5,10 +5,12 @@ import { deferred } from './deferred.ts'
 import type { Deferred } from './deferred.ts'
 import type { Placement } from './placement.ts'
 import type { Saver } from './saver.ts'
+import type { SavingLinks } from './saving-links.ts'
 
 export interface SaveScheduleOptions {
   readonly workload: Checkpointable
   readonly saver: Saver
+  readonly links: SavingLinks
   readonly clock: Clock
   readonly cadence: Cadence
   /** Losses of the device that the work is on, and in how long. */
@@ -53,11 +55,18 @@ export class SaveSchedule {
 
   /** Starts a save in the background if one is due and there is anything new. */
   tick(placement: Placement): void {
-    const { clock, saver, workload, cadence, wake } = this.#options
+    const { clock, saver, links, workload, cadence, wake } = this.#options
     const startedAt = clock.now()
     if (startedAt < this.#dueAt) return
+    const link = links.of(placement.target)
+    const closedUntil = link?.closedUntil(workload.id) ?? -Infinity
+    if (closedUntil > startedAt) {
+      this.#dueAt = closedUntil
+      return
+    }
     if (this.#waiters.length === 0 && saver.latest?.progress === workload.progress) {
       this.#dueAt = startedAt + this.#intervalMs()
+      link?.done(workload.id)
       return
     }
     this.#dueAt = Infinity

@@ -2,12 +2,13 @@ import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { Checkpointable, Clock, FrozenState, UnstampedEvent } from '@egpu/core'
 import { Changes } from '../checkpoint/changes.ts'
 import type { CheckpointManager, StoredState } from '../checkpoint/checkpoint-manager.ts'
-import { Pace } from '../checkpoint/pace.ts'
 import type { CheckpointRecord } from '../checkpoint/store.ts'
 import { withDeadline } from '../deadline.ts'
 import { asWorkloadFailure, messageOf, saysLost } from '../failure.ts'
 import type { SaveCost } from './cadence.ts'
 import type { Placement } from './placement.ts'
+import type { Passage } from './saving-link.ts'
+import type { SavingLinks } from './saving-links.ts'
 
 /** So many freezes in a row that do not come back mean that the device hangs, whatever its driver says. */
 const hungAfter = 2
@@ -21,12 +22,20 @@ const mostPatience = 64
 export interface SaverOptions {
   readonly workload: Checkpointable
   readonly checkpoints: CheckpointManager
+  readonly links: SavingLinks
   readonly clock: Clock
   /** Limit for `freeze`, for each next piece of the drain, and for calls into the store that are not about bytes. */
   readonly timeoutMs: number
   /** Limit for calls into the store that the move of the work waits for but does not need. */
   readonly graceMs: number
   readonly report: (event: UnstampedEvent) => void
+}
+
+export interface SaverSaveOptions {
+  /** Default: the end of the stay. */
+  readonly signal?: AbortSignal | undefined
+  /** The work stands still for it, so it waits for no other and for no limit. */
+  readonly isUrgent?: boolean | undefined
 }
 
 /** Takes the checkpoints of one workload, one at a time, and knows which of them can be restored. */
@@ -38,23 +47,33 @@ export class Saver {
   readonly #corrupt = new Set<number>()
   #cost: SaveCost | undefined
   readonly #changes = new Changes()
-  readonly #pace: Pace
+  /** How the save under way gets over the link, and what is left of it to go. */
+  #passage: Passage | undefined
+  #dueBytes: number | undefined
+  /** What the last save had to move. */
+  #drainedBytes: number | undefined
   #hungFreezes = 0
   #patience = 1
 
   constructor(options: SaverOptions) {
     this.#options = options
-    this.#pace = new Pace({ clock: options.clock })
   }
 
-  /** What the link of its device has counted: saving slows down while errors come. */
-  linkErrors(total: number): void {
-    this.#pace.linkErrors(total)
+  /** What a save has to move over the link, of the one under way what is left; an estimate before there was one. */
+  get dueBytes(): number {
+    const { workload } = this.#options
+    return this.#dueBytes ?? this.#drainedBytes ?? this.#latest?.byteLength ?? workload.needs.memoryBytes ?? 0
+  }
+
+  /** The save under way is waited for: it goes as fast as it can. */
+  hurry(): void {
+    this.#passage?.hurry()
   }
 
   /** The workload was restored: what it tells of changes begins anew. */
   restored(): void {
     this.#changes.forget()
+    this.#drainedBytes = undefined
   }
 
   /** Takes a consistent copy that is not to be saved. */
@@ -95,9 +114,16 @@ export class Saver {
   }
 
   /** Freezes, drains and commits. Joins nothing: the caller sees to it that none is under way. */
-  save(placement: Placement, signal: AbortSignal = placement.signal): Promise<CheckpointRecord> {
-    const saving = this.#save(placement, signal).finally(() => {
+  save(placement: Placement, options: SaverSaveOptions = {}): Promise<CheckpointRecord> {
+    const { signal = placement.signal, isUrgent = false } = options
+    const passage = this.#options.links.of(placement.target)?.passage(this.#options.workload.id)
+    if (isUrgent) passage?.hurry()
+    this.#passage = passage
+    const saving = this.#save(placement, signal, passage).finally(() => {
       this.#saving = undefined
+      this.#passage = undefined
+      this.#dueBytes = undefined
+      passage?.end()
     })
     this.#saving = saving
     return saving
@@ -146,7 +172,7 @@ export class Saver {
     )
   }
 
-  async #save(placement: Placement, signal: AbortSignal): Promise<CheckpointRecord> {
+  async #save(placement: Placement, signal: AbortSignal, passage: Passage | undefined): Promise<CheckpointRecord> {
     const { workload, checkpoints, clock, timeoutMs, report } = this.#options
     try {
       const frozenAt = clock.now()
@@ -156,13 +182,20 @@ export class Saver {
       try {
         if (this.#token === undefined) await this.takeOver()
         if (this.#token === undefined) throw new EGpuError(EGpuErrorCode.CheckpointFailed, 'the store does not answer')
+        const total = frozen.parts.reduce((sum, { byteLength }) => sum + byteLength, 0)
+        let drained = 0
         const record = await checkpoints.save(workload.id, frozen, {
           token: this.#token,
           signal,
           stallMs: timeoutMs,
           since: this.#changes.upTo(mark),
-          pace: this.#pace,
+          pace: passage,
+          onProgress: ({ drainedBytes, carriedBytes }) => {
+            drained = drainedBytes
+            this.#dueBytes = Math.max(0, total - drainedBytes - carriedBytes)
+          },
         })
+        this.#drainedBytes = drained
         this.#changes.saved(mark, record.generation)
         this.#latest = record
         this.#cost = { pauseMs, totalMs: clock.now() - frozenAt }

@@ -69,8 +69,14 @@ export class Situation {
     return { losses: 3_600_000 / this.#shortMs, observedMs: 0 }
   }
 
+  /** All it has done so far is in the store, or can be begun again for nothing. */
   saved(): void {
     this.#savedAt = this.#now()
+  }
+
+  /** Milliseconds of work that a loss would cost, times how much they matter: each step of priority counts double. */
+  get atStake(): number {
+    return (this.#now() - (this.#savedAt ?? 0)) * 2 ** Math.min(30, Math.max(-30, this.#options.priority))
   }
 
   /** The last move made it stand still for so long. */

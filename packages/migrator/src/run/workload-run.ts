@@ -1,5 +1,6 @@
 import type { AbortOptions, Checkpointable, ComputeTarget, TransferProgress } from '@egpu/core'
 import type { CheckpointRecord } from '../checkpoint/store.ts'
+import type { PlacementConstraints } from '../placement/constraints.ts'
 
 /** What a workload is doing at the moment, as its migrator sees it. */
 export const RunState = {
@@ -28,6 +29,8 @@ export interface RunOptions extends AbortOptions {
   readonly keepCheckpoints?: boolean | undefined
   /** Id of the target to begin on, if it can take the work. */
   readonly startOn?: string | undefined
+  /** Where it may run, besides the migrator's own constraints. Work that no allowed target can take is parked. */
+  readonly constraints?: PlacementConstraints | undefined
 }
 
 /** A workload in the care of a migrator. */

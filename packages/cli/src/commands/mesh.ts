@@ -196,7 +196,11 @@ async function receive(
   await using mesh = await open(options, signal, { visitor: false, settleMs: 0 })
   receiveFiles(mesh.control, folder, (file) => {
     if (options.json === true) printJson({ received: file }, terminal)
-    else terminal.print(`${plain(file.name)}: ${file.byteLength} bytes from ${file.from.slice(0, 16)}`)
+    else {
+      const links = Object.keys(file.bytesPerLink).length
+      const over = links > 1 ? ` over ${links} links` : ''
+      terminal.print(`${plain(file.name)}: ${file.byteLength} bytes from ${file.from.slice(0, 16)}${over}`)
+    }
   })
   terminal.note('Waiting for files; Ctrl-C ends it.')
   await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))

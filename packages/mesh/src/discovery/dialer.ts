@@ -24,7 +24,8 @@ const headStartMs = 150
 const backoffMs = { first: 250, most: 15_000 } as const
 /** Somebody who was heard of but cannot be reached is forgotten, until heard of again. */
 const mostFailures = 8
-const mostTargets = 256
+/** On one interface, so that a liar on one cable keeps nobody on another from being reached. */
+const mostTargets = 64
 
 interface Entry {
   readonly target: DialerTarget
@@ -50,7 +51,8 @@ export class Dialer {
       if (known.failures === 0) known.wake?.()
       return
     }
-    if (this.#entries.size >= mostTargets) return
+    const near = [...this.#entries.values()].filter((each) => each.target.interfaceName === target.interfaceName)
+    if (near.length >= mostTargets) return
     const entry: Entry = { target, stop: new AbortController(), failures: 0, wake: undefined }
     this.#entries.set(key, entry)
     void this.#pursue(key, entry)

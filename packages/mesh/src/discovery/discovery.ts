@@ -8,7 +8,7 @@ const askAfterMs = [0, 50, 150, 400, 1_000, 2_000, 4_000] as const
 /** How often to ask afterwards: for a host whose announcement was lost. */
 const askEveryMs = 20_000
 /** No host needs to hear the same more often. */
-const answerEveryMs = 200
+const speakEveryMs = 50
 
 /** A host that was heard of over one interface. A claim, until a connection proves it. */
 export interface Sighting extends Announcement {
@@ -24,8 +24,11 @@ export interface DiscoveryOptions {
 }
 
 interface Ear {
+  readonly interfaceName: string
   readonly mdns: MulticastDNS
   readonly timers: Set<NodeJS.Timeout>
+  /** Says what this host is: now, or once it has been silent long enough. */
+  speak(): void
 }
 
 /**
@@ -52,9 +55,10 @@ export class Discovery {
     for (const [key, entry] of wanted) if (!this.#ears.has(key)) this.#ears.set(key, this.#open(entry))
   }
 
-  /** Says anew what changed, on all interfaces. */
-  announce(): void {
-    for (const { mdns } of this.#ears.values()) this.#speak(mdns)
+  /** Says anew what this host is: on one interface, or on all when something changed. */
+  announce(interfaceName?: string): void {
+    for (const ear of this.#ears.values())
+      if (interfaceName === undefined || ear.interfaceName === interfaceName) ear.speak()
   }
 
   close(): void {
@@ -75,20 +79,24 @@ export class Discovery {
     mdns.on('warning', () => {})
     mdns.on('error', () => {})
     const isHere = ({ address }: { readonly address: string }): boolean => address.split('%')[1] === zone
-    let answeredAt = Number.NEGATIVE_INFINITY
+    let spokeAt = Number.NEGATIVE_INFINITY
     let isDue = false
-    const answer = (): void => {
+    const speak = (): void => {
       if (isDue) return
+      const wait = spokeAt + speakEveryMs - performance.now()
+      if (wait <= 0) {
+        spokeAt = performance.now()
+        this.#speak(mdns)
+        return
+      }
       isDue = true
-      const wait = Math.max(0, answeredAt + answerEveryMs - performance.now())
       after(wait, timers, () => {
         isDue = false
-        answeredAt = performance.now()
-        this.#speak(mdns)
+        speak()
       })
     }
     mdns.on('query', ({ questions = [] }, from) => {
-      if (isHere(from) && questions.some(({ name }) => name.toLowerCase() === serviceName)) answer()
+      if (isHere(from) && questions.some(({ name }) => name.toLowerCase() === serviceName)) speak()
     })
     mdns.on('response', ({ answers = [], additionals = [] }, from) => {
       if (!isHere(from)) return
@@ -101,12 +109,12 @@ export class Discovery {
         // The socket is a member of the group only once the interface can be used; it tries again by itself every 5 s.
         ;(mdns as MulticastDNS & { update(): void }).update()
         ask()
-        this.#speak(mdns)
+        speak()
       })
     const timer = setInterval(ask, askEveryMs)
     timer.unref()
     timers.add(timer)
-    return { mdns, timers }
+    return { interfaceName, mdns, timers, speak }
   }
 
   #speak(mdns: MulticastDNS): void {

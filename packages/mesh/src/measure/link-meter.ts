@@ -1,10 +1,14 @@
 import type { Channel } from '../control/channel.ts'
 import type { LinkMeasurement } from '../peer.ts'
+import { LatencyHistory } from './latency-history.ts'
 import { measureLatency, measureThroughput, type Latency, type Throughput } from './probe.ts'
 
-/** Under load the shortest round trip of one window rises; over three it stays what the link itself costs. */
-const windows = 3
+/** Between measurements of a link: quickly at first, since one window alone may be off. */
+const pausesMs = [500, 1_000, 2_000, 4_000] as const
 const everyMs = 10_000
+/** Links that are about equally far are measured more often, so that the nearer one is known for certain. */
+const closeUs = 150
+const everyMsWhileClose = 3_000
 
 export interface LinkMeterOptions {
   readonly onMeasured: (channel: Channel) => void
@@ -12,13 +16,13 @@ export interface LinkMeterOptions {
 }
 
 interface Reading {
-  latencies: Latency[]
+  readonly latencies: LatencyHistory
   throughput: Throughput | undefined
 }
 
 /**
  * Measures links one after the other, so that two measurements never disturb each other: latency when a link comes up and
- * every ten seconds, throughput of a cable when it comes up and when asked.
+ * every ten seconds, or three among links that are about equally far; throughput of a cable when it comes up and when asked.
  */
 export class LinkMeter {
   readonly #options: LinkMeterOptions
@@ -32,19 +36,18 @@ export class LinkMeter {
 
   /** Measures until the link ends. Resolves after the first latency, or the end. */
   async watch(channel: Channel): Promise<void> {
-    this.#readings.set(channel, { latencies: [], throughput: undefined })
+    this.#readings.set(channel, { latencies: new LatencyHistory(), throughput: undefined })
     void channel.closed.then(() => this.#readings.delete(channel))
     await this.#latency(channel)
     void this.#goOn(channel)
   }
 
   of(channel: Channel): LinkMeasurement {
-    const { latencies, throughput } = this.#readings.get(channel) ?? { latencies: [], throughput: undefined }
-    const last = latencies.at(-1)
+    const reading = this.#readings.get(channel)
+    const throughput = reading?.throughput
+    const latencyUs = reading?.latencies.minUs
     return {
-      ...(last === undefined
-        ? {}
-        : { latencyUs: Math.min(...latencies.map(({ minUs }) => minUs)), latencyP50Us: last.p50Us }),
+      ...(latencyUs === undefined ? {} : { latencyUs, latencyP50Us: reading?.latencies.lastP50Us }),
       ...(throughput === undefined
         ? {}
         : { receiveGbps: throughput.receiveGbps, transmitGbps: throughput.transmitGbps }),
@@ -76,8 +79,8 @@ export class LinkMeter {
       await this.#quietly(channel, async (reading) => {
         reading.throughput = await measureThroughput(channel, { signal: this.#stop.signal, bytes: probeBytes })
       })
-    while (channel.isOpen && !this.#stop.signal.aborted) {
-      await pause(everyMs, this.#stop.signal)
+    for (let round = 0; channel.isOpen && !this.#stop.signal.aborted; round += 1) {
+      await pause(pausesMs[round] ?? (this.#isContended(channel) ? everyMsWhileClose : everyMs), this.#stop.signal)
       if (channel.isOpen && !this.#stop.signal.aborted) await this.#latency(channel)
     }
   }
@@ -91,8 +94,19 @@ export class LinkMeter {
   #note(channel: Channel, latency: Latency): void {
     const reading = this.#readings.get(channel)
     if (reading === undefined) return
-    reading.latencies = [...reading.latencies, latency].slice(-windows)
-    channel.latencyUs = Math.min(...reading.latencies.map(({ minUs }) => minUs))
+    reading.latencies.add(latency, performance.now())
+    channel.latencyUs = reading.latencies.minUs
+  }
+
+  /** Whether another link of the kind is so near in latency that noise could turn the two round. */
+  #isContended(channel: Channel): boolean {
+    const { latencyUs, link } = channel
+    return [...this.#readings.keys()].some(
+      (other) =>
+        other !== channel &&
+        other.link.kind === link.kind &&
+        Math.abs((other.latencyUs ?? Infinity) - (latencyUs ?? Infinity)) <= closeUs,
+    )
   }
 
   /** A measurement that fails leaves what was known: not measured is not slow. */

@@ -26,9 +26,15 @@ export interface Throughput {
 /** Round trips that only make the code warm. */
 const warmUp = 30
 const latencySamples = 200
-/** Measuring stops here even with fewer samples: a slow link shows itself in ten. */
+/** Measuring stops here, with however many samples: a slow link shows itself in ten. */
 const latencyBudgetMs = 500
 const fewestSamples = 10
+/**
+ * So many round trips have to come within so much of the shortest before it counts as what the link costs: one alone that was
+ * lucky, or a machine so busy that none was, shows in that.
+ */
+const confirmations = 5
+const confirmedWithin = { share: 0.02, leastUs: 3 } as const
 const messageBytes = 14
 const probeDeadlineMs = 10_000
 const defaultBudgetBytes = 32 * 1024 * 1024
@@ -178,11 +184,19 @@ function roundTrips(socket: Socket, samples: number, signal: AbortSignal): Promi
       round += 1
       const isLate = performance.now() - startedAt > latencyBudgetMs
       if (round > warmUp || isLate) times.push(Number(now - sentAt) / 1_000)
-      if (times.length >= samples || (isLate && times.length >= fewestSamples)) resolve(times)
+      const isDone = times.length >= samples && times.length % samples === 0 && isConfirmed(times)
+      if (isDone || (isLate && times.length >= fewestSamples)) resolve(times)
       else send()
     })
     send()
   })
+}
+
+/** Whether the shortest of some round trips is more than chance. */
+export function isConfirmed(timesUs: readonly number[]): boolean {
+  const minUs = Math.min(...timesUs)
+  const limitUs = minUs + Math.max(confirmedWithin.leastUs, minUs * confirmedWithin.share)
+  return timesUs.filter((timeUs) => timeUs <= limitUs).length >= Math.min(confirmations, timesUs.length)
 }
 
 function within(signal: AbortSignal | undefined): AbortSignal {

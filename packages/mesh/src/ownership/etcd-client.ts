@@ -1,7 +1,8 @@
 import { randomInt } from 'node:crypto'
 import { EGpuError, EGpuErrorCode, abandonable } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
-import type { Etcd3, IOptions } from 'etcd3'
+import type { Etcd3, IKeyValue, IOptions } from 'etcd3'
+import type { Cluster, Entry, Lease, Outcome, Transaction } from './cluster.ts'
 
 /** Where an etcd cluster is. */
 export interface EtcdOptions {
@@ -16,7 +17,9 @@ export interface EtcdOptions {
 }
 
 /** One call to one member may take so long; the next attempt goes to another one. */
-const leastAttemptMs = 300
+const leastAttemptMs = 200
+/** Of a lease: a member that is stopped costs this once, and all members together fit into it. */
+const attemptShare = 1 / 8
 
 /**
  * Lease ids are chosen here, below 2^48. Those that etcd chooses have 63 bits, and where protobufjs finds no `long` (as under
@@ -25,94 +28,221 @@ const leastAttemptMs = 300
  */
 const leaseIdsBelow = 2 ** 48 - 1
 
-/** The cluster, opened when it is first used; `etcd3` is loaded then and not before. */
-export class EtcdClient implements AsyncDisposable {
+/** The member that is asked at the moment. */
+interface Turn {
+  readonly etcd: Etcd3
+  /** Fires when another one is asked instead. */
+  readonly over: AbortController
+}
+
+/**
+ * The cluster, opened when it is first used; `etcd3` is loaded then and not before. One member is asked, watches
+ * included, until it fails to answer; then it is the next one's turn. (`etcd3` itself takes any member for each call,
+ * also one that is known to be dead, and stays with a watch on a member that went silent.)
+ */
+export class EtcdClient implements Cluster {
   readonly prefix: string
   readonly #options: EtcdOptions
   readonly #attemptMs: number
-  #opening: Promise<Etcd3> | undefined
+  readonly #clients: (Etcd3 | undefined)[]
+  #loading: Promise<typeof Etcd3> | undefined
+  #index: number
+  #over = new AbortController()
   #isClosed = false
 
   constructor(options: EtcdOptions, leaseMs: number) {
     if (options.hosts.length === 0) throw new TypeError('etcd needs at least one host')
     this.#options = options
     this.prefix = options.prefix ?? 'egpu/'
-    this.#attemptMs = Math.max(leastAttemptMs, leaseMs / 5)
+    this.#attemptMs = Math.max(leastAttemptMs, leaseMs * attemptShare)
+    this.#clients = options.hosts.map(() => undefined)
+    // Not all hosts begin with the same member.
+    this.#index = randomInt(options.hosts.length)
   }
 
-  /**
-   * One attempt at one member. Rejects with the abort reason, with `EGPU_PEER_LOST` when no answer came (it may have been
-   * carried out all the same), with `EGPU_NATIVE_UNAVAILABLE` when `etcd3` is not installed.
-   */
-  async call<T>(work: (etcd: Etcd3) => Promise<T>, { signal }: AbortOptions = {}): Promise<T> {
-    signal?.throwIfAborted()
-    const etcd = await this.#open()
-    try {
-      return await abandonable(work(etcd), signal)
-    } catch (error) {
-      if (signal?.aborted === true && error === signal.reason) throw error
-      const why = error instanceof Error ? error.message : String(error)
-      throw new EGpuError(EGpuErrorCode.PeerLost, `etcd at ${this.#options.hosts.join(', ')} did not answer: ${why}`, {
-        cause: error,
+  async transact({ when, put = [], remove = [], read = [] }: Transaction, options?: AbortOptions): Promise<Outcome> {
+    const compared = Object.entries(when)
+    const result = await this.#call((etcd) => {
+      const reads = read.map((key) => etcd.get(this.prefix + key))
+      const [[firstKey, ...first], ...others] = [
+        // There is no transaction without a condition, so this one always holds.
+        ['', 'Version', '>', -1],
+        ...compared.map(([key, revision]) => [key, 'Mod', '==', revision] as const),
+      ] as [Condition, ...Condition[]]
+      let transaction = etcd.if(this.prefix + firstKey, ...first)
+      for (const [key, ...condition] of others) transaction = transaction.and(this.prefix + key, ...condition)
+      const writes = put.map(({ key, value, leaseId }) => {
+        const write = etcd.put(this.prefix + key).value(value)
+        return leaseId === undefined ? write : write.lease(leaseId)
       })
+      const removals = remove.map((key) => etcd.delete().key(this.prefix + key))
+      return transaction
+        .then(...writes, ...removals, ...reads)
+        .else(...reads)
+        .commit()
+    }, options)
+    const found = result.responses.flatMap((response) => this.#entries(response.response_range?.kvs ?? []))
+    return {
+      succeeded: result.succeeded,
+      revision: Number(result.header.revision),
+      entries: new Map(found.map((entry) => [entry.key, entry])),
     }
   }
 
-  /** A lease that is never renewed: who wants to keep something puts it under a new one. */
-  async lease(ttlSeconds: number, options?: AbortOptions): Promise<{ readonly id: string; readonly ttlMs: number }> {
-    const id = String(randomInt(1, leaseIdsBelow))
-    const { TTL: ttl } = await this.call((etcd) => etcd.leaseClient.leaseGrant({ ID: id, TTL: ttlSeconds }), options)
-    return { id, ttlMs: Number(ttl) * 1_000 }
+  async list(prefix: string, options?: AbortOptions): Promise<readonly Entry[]> {
+    const { kvs } = await this.#call(
+      (etcd) =>
+        etcd
+          .getAll()
+          .prefix(this.prefix + prefix)
+          .exec(),
+      options,
+    )
+    return this.#entries(kvs)
   }
 
-  /** Calls `changed` whenever a key under `prefix` may have changed, until the signal fires. */
-  async watch(prefix: string, changed: () => void, signal: AbortSignal): Promise<void> {
-    const etcd = await this.#open()
-    const watcher = etcd.watch().prefix(prefix).watcher()
-    const cancel = (): void => void watcher.cancel().catch(() => undefined)
-    for (const event of ['put', 'delete', 'connected'] as const) watcher.on(event as 'connected', changed)
-    watcher.on('error', changed)
-    signal.addEventListener('abort', cancel, { once: true })
-    if (signal.aborted) cancel()
+  async lease(ttlSeconds: number, options?: AbortOptions): Promise<Lease> {
+    const grant = async (etcd: Etcd3): Promise<Lease> => {
+      const id = String(randomInt(1, leaseIdsBelow))
+      const { TTL: ttl } = await etcd.leaseClient.leaseGrant({ ID: id, TTL: ttlSeconds })
+      return { id, ttlMs: Number(ttl) * 1_000 }
+    }
+    return this.#call(grant, options)
+  }
+
+  keepAlive(leaseId: string, options?: AbortOptions): Promise<boolean> {
+    return this.#call(async (etcd) => {
+      const stream = await etcd.leaseClient.leaseKeepAlive()
+      try {
+        return await new Promise<boolean>((resolve, reject) => {
+          stream.on('data', ({ TTL: ttl }) => resolve(Number(ttl) > 0))
+          stream.on('error', reject)
+          stream.on('end', () => reject(new Error('the member ended the stream')))
+          setTimeout(() => reject(new Error('the member did not answer in time')), this.#attemptMs).unref()
+          stream.write({ ID: leaseId })
+        })
+      } finally {
+        stream.end()
+      }
+    }, options)
+  }
+
+  async revoke(leaseId: string, options?: AbortOptions): Promise<void> {
+    await this.#call((etcd) => etcd.leaseClient.leaseRevoke({ ID: leaseId }), options)
+  }
+
+  watch(prefix: string, changed: () => void, signal: AbortSignal): void {
+    const follow = async (): Promise<void> => {
+      while (!signal.aborted && !this.#isClosed) {
+        const { etcd, over } = await this.#turn()
+        const watcher = etcd
+          .watch()
+          .prefix(this.prefix + prefix)
+          .watcher()
+        for (const event of ['put', 'delete', 'connected'] as const) watcher.on(event as 'connected', changed)
+        // Unheard, it would end the process.
+        watcher.on('error', changed)
+        await either(over.signal, signal)
+        void watcher.cancel().catch(() => undefined)
+        changed()
+      }
+    }
+    // Whoever looks meets the same failure, and has somebody to tell.
+    void follow().catch(() => undefined)
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
-    const etcd = await this.#opening?.catch(() => undefined)
-    etcd?.close()
+    this.#over.abort()
+    for (const etcd of this.#clients) etcd?.close()
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
 
-  #open(): Promise<Etcd3> {
-    if (this.#isClosed) return Promise.reject(new EGpuError(EGpuErrorCode.Closed, 'this coordinator was closed'))
-    return (this.#opening ??= this.#load())
+  /**
+   * Asks one member after the other, beginning with the one that answered last. Whatever is asked must do no harm when it is done
+   * twice. Rejects with the abort reason, with `EGPU_PEER_LOST` when no answer came (it may have been carried out all
+   * the same), with `EGPU_NATIVE_UNAVAILABLE` when `etcd3` is not installed.
+   */
+  async #call<T>(work: (etcd: Etcd3) => Promise<T>, { signal }: AbortOptions = {}): Promise<T> {
+    let why = 'no reason given'
+    let cause: unknown
+    for (let attempt = 0; attempt < this.#clients.length; attempt += 1) {
+      signal?.throwIfAborted()
+      const turn = await this.#turn()
+      try {
+        return await abandonable(work(turn.etcd), signal)
+      } catch (error) {
+        this.#next(turn)
+        signal?.throwIfAborted()
+        why = error instanceof Error ? error.message : String(error)
+        cause = error
+      }
+    }
+    const where = this.#options.hosts.join(', ')
+    throw new EGpuError(EGpuErrorCode.PeerLost, `etcd at ${where} did not answer: ${why}`, { cause })
   }
 
-  async #load(): Promise<Etcd3> {
-    const { hosts, credentials, auth } = this.#options
-    const { Etcd3: Client } = await import('etcd3').catch((error: unknown) => {
-      this.#opening = undefined
+  /** Several calls may have met the same silence: the first of them moves on. */
+  #next({ over }: Turn): void {
+    if (this.#over !== over) return
+    this.#index = (this.#index + 1) % this.#clients.length
+    this.#over = new AbortController()
+    over.abort()
+  }
+
+  async #turn(): Promise<Turn> {
+    const Client = await this.#load()
+    if (this.#isClosed) throw new EGpuError(EGpuErrorCode.Closed, 'this coordinator was closed')
+    const host = this.#options.hosts[this.#index] as string
+    return { etcd: (this.#clients[this.#index] ??= new Client(this.#clientOptions(host))), over: this.#over }
+  }
+
+  async #load(): Promise<typeof Etcd3> {
+    this.#loading ??= import('etcd3').then(({ Etcd3: Client }) => Client)
+    try {
+      return await this.#loading
+    } catch (error) {
+      this.#loading = undefined
       const message = 'the package etcd3 is not installed: npm install etcd3'
       throw new EGpuError(EGpuErrorCode.NativeUnavailable, message, { cause: error })
-    })
-    const options: IOptions = {
-      hosts: [...hosts],
+    }
+  }
+
+  #clientOptions(host: string): IOptions {
+    const { credentials, auth } = this.#options
+    return {
+      hosts: host,
       dialTimeout: this.#attemptMs,
       defaultCallOptions: ({ isStream }) => (isStream ? {} : { deadline: Date.now() + this.#attemptMs }),
-      // Who holds an ownership knows best how much time is left for another attempt.
+      // Which member is asked next is decided here.
       faultHandling: { host: () => once, global: once },
       ...(credentials === undefined ? {} : { credentials }),
       ...(auth === undefined ? {} : { auth }),
       grpcOptions: { 'grpc.initial_reconnect_backoff_ms': 100, 'grpc.max_reconnect_backoff_ms': 500 },
     }
-    return new Client(options)
+  }
+
+  #entries(found: readonly IKeyValue[]): Entry[] {
+    return found.map(({ key, value, mod_revision: revision }) => ({
+      key: key.toString('utf8').slice(this.prefix.length),
+      value: value.toString('utf8'),
+      revision: Number(revision),
+    }))
   }
 }
 
+type Condition = [key: string, column: 'Version' | 'Mod', comparison: '>' | '==', value: number]
 type Policy = NonNullable<NonNullable<IOptions['faultHandling']>['global']>
 
 /** No retries and no circuit breaker: the call is made, once. */
 const once = { execute: async (work: (context: unknown) => unknown) => work({}) } as unknown as Policy
+
+/** Resolves when one of them fires. */
+async function either(one: AbortSignal, other: AbortSignal): Promise<void> {
+  const any = AbortSignal.any([one, other])
+  if (any.aborted) return
+  await new Promise((resolve) => any.addEventListener('abort', resolve, { once: true }))
+}

@@ -116,9 +116,9 @@ export class Holding implements AsyncDisposable {
   }
 }
 
-/** A renewal that takes longer than this is tried again elsewhere: the host that was asked may be cut off. */
+/** A renewal that takes longer than this is tried again elsewhere: the host that was asked may be cut off. In whole ms. */
 function attemptMs(leaseMs: number): number {
-  return Math.min(2 ** 31 - 1, Math.max(200, leaseMs / 4))
+  return Math.min(2 ** 31 - 1, Math.max(200, Math.floor(leaseMs / 4)))
 }
 
 function ranOut({ resource }: Tenure): EGpuError {

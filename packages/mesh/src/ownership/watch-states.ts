@@ -4,33 +4,30 @@ import type { OwnershipState } from './coordinator.ts'
 export interface StatesOptions<T> {
   look(): Promise<T>
   /** Calls `changed` whenever it is worth looking again. */
-  subscribe(changed: () => void): Promise<void>
+  subscribe(changed: () => void): void
   isSame(a: T, b: T): boolean
-  /** Looks at least this often: a subscription that broke is silent. */
-  readonly everyMs: number
+  /** Until the next look, if nothing changes: a subscription that broke is silent. */
+  waitMs(): number
   readonly clock: Clock
   readonly signal: AbortSignal
 }
 
 /** What is there now and after every change, until the signal fires. While it cannot be looked at, nothing is said. */
 export async function* states<T>(options: StatesOptions<T>): AsyncGenerator<T> {
-  const { everyMs, clock, signal } = options
+  const { clock, signal } = options
   let wake = new AbortController()
-  const changed = (): void => wake.abort()
-  let isSubscribed = false
+  options.subscribe(() => wake.abort())
   let last: T | undefined
   while (!signal.aborted) {
     wake = new AbortController()
     try {
-      if (!isSubscribed) await options.subscribe(changed)
-      isSubscribed = true
       const now = await options.look()
       if (last === undefined || !options.isSame(last, now)) yield now
       last = now
     } catch {
       // The next look tells.
     }
-    await clock.sleep(everyMs, { signal: AbortSignal.any([signal, wake.signal]) }).catch(() => undefined)
+    await clock.sleep(options.waitMs(), { signal: AbortSignal.any([signal, wake.signal]) }).catch(() => undefined)
   }
 }
 

@@ -33,6 +33,9 @@ export interface RemoteMigratorOptions {
   readonly encrypted?: boolean | undefined
 }
 
+/** Between attempts to take over work that nobody owns. */
+const takeOverAgainMs = 250
+
 /**
  * Runs workloads that this host owns, keeps copies of their checkpoints on peers, hands them over, and takes over what peers
  * hand over. A migrator for this host's devices, and what joins it to those of the others.
@@ -122,7 +125,13 @@ export class RemoteMigrator implements AsyncDisposable {
   async #begin(kind: string, tenure: Tenure): Promise<OwnedRun> {
     const { coordinator, kinds, manager, peers } = this.#options
     const { resource: workloadId, token } = tenure
-    await this.#tokens.see(workloadId, token)
+    try {
+      await this.#tokens.see(workloadId, token)
+    } catch (error) {
+      // Owned and not run, it would keep everybody else from running it.
+      await coordinator.revoke(tenure).catch(() => undefined)
+      throw error
+    }
     this.#endStandby(workloadId)
     this.#receiver.forget(workloadId)
     const make = kinds[kind] as (workloadId: string) => Checkpointable
@@ -186,13 +195,28 @@ export class RemoteMigrator implements AsyncDisposable {
     const stop = new AbortController()
     this.#standbys.set(workloadId, stop)
     const { coordinator } = this.#options
+    let attempts = new AbortController()
     for await (const state of coordinator.watch(workloadId, { signal: stop.signal })) {
+      // An attempt was carried out and its answer lost: the next one will tell.
+      if (state.kind === 'owned' && state.ownership.owner === coordinator.self) continue
+      attempts.abort()
+      attempts = new AbortController()
       if (state.kind !== 'free' || state.lastToken === 0) continue
+      void this.#takeOver(kind, workloadId, AbortSignal.any([stop.signal, attempts.signal]))
+    }
+  }
+
+  /** Tries for as long as nobody owns it: an attempt fails too where the coordinator is in trouble itself. */
+  async #takeOver(kind: string, workloadId: string, signal: AbortSignal): Promise<void> {
+    const { coordinator, manager } = this.#options
+    while (!signal.aborted) {
       try {
-        const tenure = await coordinator.acquire(workloadId, { signal: stop.signal })
-        await this.#begin(kind, tenure)
+        const tenure = await coordinator.acquire(workloadId, { signal })
+        if (signal.aborted) await coordinator.revoke(tenure)
+        else await this.#begin(kind, tenure)
+        return
       } catch {
-        // Somebody was faster, or the coordinator cannot be reached: the next state tells.
+        await manager.clock.sleep(takeOverAgainMs, { signal }).catch(() => undefined)
       }
     }
   }

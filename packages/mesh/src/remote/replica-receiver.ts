@@ -1,6 +1,7 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
 import type { CheckpointStore } from '@egpu/migrator'
+import { bulkLink, carriers } from '../bulk/carriers.ts'
 import type { BulkLink } from '../bulk/lane.ts'
 import type { PeerConnections } from '../control/peer-connection.ts'
 import type { TokenBook } from '../ownership/token-book.ts'
@@ -86,11 +87,9 @@ export class ReplicaReceiver {
     }
   }
 
-  /** Over every cable; over the network only when there is none. */
   #linksTo(peerId: string): readonly BulkLink[] {
-    const links = this.#peers.connections(peerId).map(({ link }) => link)
-    const cables = links.filter(({ kind }) => kind === 'thunderbolt')
-    if (links.length === 0) throw new EGpuError(EGpuErrorCode.PeerLost, `${peerId} is not connected`)
-    return (cables.length > 0 ? cables : links).map(({ id, address }) => ({ name: id, host: address }))
+    const connections = this.#peers.connections(peerId)
+    if (connections.length === 0) throw new EGpuError(EGpuErrorCode.PeerLost, `${peerId} is not connected`)
+    return carriers(connections).map(({ link }) => bulkLink(link))
   }
 }

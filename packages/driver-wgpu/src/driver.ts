@@ -1,16 +1,20 @@
 import { EGpuError, EGpuErrorCode, RuntimeKind } from '@egpu/core'
-import type { AbortOptions, ComputeTarget, OpenTarget } from '@egpu/core'
+import type { AbortOptions, EGpuDevice, OpenTarget } from '@egpu/core'
 import { EventQueue } from '@egpu/core/driver'
 import type { DriverEvent, DriverSnapshot, EGpuDriver, RuntimeCapability } from '@egpu/core/driver'
 import type { AdapterSeen } from './adapters/adapter-seen.ts'
 import { chooseSource } from './adapters/choose-source.ts'
-import { observeAdapters, targetId, targetOf } from './adapters/observe.ts'
+import { matchAdapter } from './adapters/match.ts'
+import type { TargetMatch } from './adapters/match.ts'
+import { isPinHeld, observeAdapters, pinnedVariable, possibleDevices, targetId, targetOf } from './adapters/observe.ts'
+import type { Known } from './adapters/observe.ts'
 import type { Pin, WantedGpu } from './adapters/pin.ts'
 import type { AdapterSource } from './adapters/source.ts'
 import { everything, openTarget } from './device/open-target.ts'
 import type { DescribeDevice } from './device/open-target.ts'
 import type { HeartbeatOptions } from './device/heartbeat.ts'
 import { retireLostDevices } from './device/held-devices.ts'
+import { environmentVariable } from './host.ts'
 
 export interface WgpuDriverOptions {
   /** Where adapters come from. Default: `navigator.gpu` where there is one, else the optional peer `webgpu`. */
@@ -41,6 +45,11 @@ export interface WgpuDriver extends EGpuDriver {
    * asked. It holds until the next plug or unplug.
    */
   pin(wanted: WantedGpu, options?: AbortOptions): Promise<Pin>
+  /**
+   * Which of these devices (`manager.devices`) each target is, with how sure that is and why. Of identical GPUs a target
+   * is `ambiguous`, unless this process was started as a `pin` said.
+   */
+  match(devices: readonly EGpuDevice[], options?: AbortOptions): Promise<readonly TargetMatch[]>
 }
 
 export interface WgpuRuntime extends RuntimeCapability {
@@ -65,6 +74,7 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
   const source = (): AdapterSource => (chosen ??= chooseSource(options))
   let chosen: AdapterSource | undefined
   let lastLook: readonly AdapterSeen[] = []
+  let isPinned = false
   /** Fires on close, with the error that calls under way and later ones get. */
   const closing = new AbortController()
   const watches = new Set<EventQueue<DriverEvent>>()
@@ -72,11 +82,14 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
   const epochs = new Map<string, number>()
   /** Devices that are open ahead of time, by target. */
   const waiting = new Map<string, OpenTarget<GPUDevice>>()
+  const pinnedUuid = environmentVariable(pinnedVariable)
 
   const look = async (abort: AbortOptions): Promise<readonly AdapterSeen[]> => {
     closing.signal.throwIfAborted()
-    lastLook = await source().look(orClosing(abort))
-    return lastLook
+    const seen = await source().look(orClosing(abort))
+    isPinned = pinnedUuid !== undefined && isPinHeld(await knownOf(seen, abort))
+    lastLook = seen
+    return seen
   }
 
   const orClosing = ({ signal }: AbortOptions): Required<AbortOptions> => {
@@ -85,10 +98,14 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
     return { signal: both }
   }
 
+  const knownOf = async (seen: readonly AdapterSeen[], abort: AbortOptions): Promise<Known> => ({
+    devices: seen.some(({ software }) => !software) ? await source().identify(orClosing(abort)) : [],
+    pinnedUuid,
+  })
+
   const list = async (abort: AbortOptions = {}): Promise<DriverSnapshot> => {
     const seen = await look(abort)
-    const known = seen.some(({ software }) => !software) ? await source().identify(orClosing(abort)) : []
-    const devices = observeAdapters(seen, known)
+    const devices = observeAdapters(seen, await knownOf(seen, abort))
     return { devices, enclosures: [], findings: await source().findings(orClosing(abort)) }
   }
 
@@ -97,7 +114,7 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
       adapters.find(({ key }) => targetId(key) === id)
     closing.signal.throwIfAborted()
     const seen = find(lastLook) ?? find(await look(abort))
-    const target = seen === undefined ? undefined : targetOf(seen)
+    const target = seen === undefined ? undefined : targetOf(seen, lastLook, isPinned)
     if (seen === undefined || target === undefined) {
       const known = lastLook.map(({ key }) => targetId(key)).join(', ')
       throw new EGpuError(EGpuErrorCode.DeviceNotFound, `no target ${id}; there are: ${known || 'none'}`, {
@@ -128,7 +145,8 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
 
   const runtime: WgpuRuntime = {
     async targets(abort = {}) {
-      return (await look(abort)).map(targetOf).filter((target): target is ComputeTarget => target !== undefined)
+      const seen = await look(abort)
+      return seen.map((one) => targetOf(one, seen, isPinned)).filter((target) => target !== undefined)
     },
 
     async open(id, abort = {}) {
@@ -176,6 +194,13 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
     list,
     async pin(wanted, abort = {}) {
       return await source().pin(wanted, orClosing(abort))
+    },
+    async match(devices, abort = {}) {
+      const seen = await look(abort)
+      const known = await knownOf(seen, abort)
+      return seen
+        .filter(({ request }) => request !== undefined)
+        .map((one) => matchAdapter(one, possibleDevices(one, seen, known), devices))
     },
     watch({ signal }) {
       const queue = new EventQueue<DriverEvent>({ signal, onEnd: () => void watches.delete(queue) })

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { EGpuDevice } from '@egpu/core'
 import { wgpuDriver } from '../src/index.ts'
 import type { WgpuDriver } from '../src/index.ts'
 import { deviceOf } from '../src/adapters/vulkan-devices.ts'
@@ -30,11 +31,26 @@ test('identical GPUs are told apart by PCI address and UUID', async () => {
   expect(devices[0]?.gpu).toMatchObject({ name, vendor: 'nvidia', memoryBytes: 2 ** 31 })
 })
 
+test('which of them a target is stays open, unless the process was pinned', async () => {
+  const { devices } = await driver.list()
+  const [, wanted] = devices
+  const known = devices.map(({ key, identity, gpu }) => ({ id: key, identity, gpu }) as EGpuDevice)
+  expect(await driver.runtime.targets()).toMatchObject([{ id: `wgpu:vulkan:${name}`, deviceId: undefined }])
+  expect(await driver.match(known)).toMatchObject([{ certainty: 'ambiguous', confidence: 0.5 }])
+  vi.stubEnv('EGPU_WGPU_PINNED', wanted?.identity.uuid ?? '')
+  await using inPinned = wgpuDriver()
+  expect(await inPinned.match(known)).toMatchObject([{ certainty: 'certain', device: { id: wanted?.key } }])
+  const [target] = await inPinned.runtime.targets()
+  const { devices: seen } = await inPinned.list()
+  expect(seen.find(({ key }) => key === target?.deviceId)?.identity.uuid).toBe(wanted?.identity.uuid)
+  vi.unstubAllEnvs()
+})
+
 describe('a pin', () => {
   test('opens the GPU that is opened anyway with nothing set', async () => {
     const pin = await driver.pin({ pciAddress: first })
     expect(pin).toMatchObject({
-      environment: {},
+      environment: { EGPU_WGPU_PINNED: expect.any(String) },
       launcher: [],
       device: { pciAddress: first },
       targetId: `wgpu:vulkan:${name}`,
@@ -49,7 +65,7 @@ describe('a pin', () => {
       const { devices } = await driver.list()
       const pin = await driver.pin(devices[1]?.identity ?? {})
       expect(pin.device.pciAddress).toBe(second)
-      expect(Object.keys(pin.environment)).not.toEqual([])
+      expect(Object.keys(pin.environment).length).toBeGreaterThan(1)
     },
   )
 

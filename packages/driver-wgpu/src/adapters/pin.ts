@@ -1,15 +1,15 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions, DeviceIdentity } from '@egpu/core'
 import { resolvePackage } from '../host.ts'
-import { deviceOf, listVulkanDevices, testify } from './vulkan-devices.ts'
+import { deviceOf, listVulkanDevices, sameUuid, testify } from './vulkan-devices.ts'
 import type { VulkanDevice } from './vulkan-devices.ts'
-import { targetId } from './observe.ts'
+import { pinnedVariable, targetId } from './observe.ts'
 
 /** What makes a process open one GPU and no other. */
 export interface Pin {
   /** What `runtime.open` takes in that process. */
   readonly targetId: string
-  /** Variables for the process, on top of its own. Empty when it opens the right GPU anyway. */
+  /** Variables for the process, on top of its own. They also tell the driver there which of several equal GPUs it has. */
   readonly environment: Readonly<Record<string, string>>
   /** A command, with arguments, to put before the process's own; mostly empty. */
   readonly launcher: readonly string[]
@@ -65,7 +65,8 @@ export async function pinGpu(wanted: WantedGpu, { flags, environment, signal }: 
       },
     )
     if (!EGpuError.is(outcome) && outcome?.uuid === device.uuid) {
-      return { ...setting, device, targetId: targetId(`vulkan:${device.name}`) }
+      const told = { ...setting.environment, [pinnedVariable]: device.uuid }
+      return { ...setting, environment: told, device, targetId: targetId(`vulkan:${device.name}`) }
     }
     tried.push(`${describe(trial)}: ${describeOutcome(outcome)}`)
   }
@@ -77,11 +78,9 @@ export async function pinGpu(wanted: WantedGpu, { flags, environment, signal }: 
 }
 
 function find(wanted: WantedGpu, devices: readonly VulkanDevice[]): VulkanDevice {
-  const bare = (uuid: string | undefined): string | undefined =>
-    uuid?.replace(/^GPU-/i, '').replaceAll('-', '').toLowerCase()
   const fits = devices.filter(
     (device) =>
-      (wanted.uuid === undefined || bare(wanted.uuid) === bare(device.uuid)) &&
+      (wanted.uuid === undefined || sameUuid(wanted.uuid, device.uuid)) &&
       (wanted.pciAddress === undefined || wanted.pciAddress.toLowerCase() === device.pciAddress) &&
       (wanted.vendorId === undefined || wanted.vendorId === device.vendorId) &&
       (wanted.deviceId === undefined || wanted.deviceId === device.deviceId) &&

@@ -86,6 +86,12 @@ export function deviceOf({ before, after }: Testimony, bytes: number): VulkanDev
   return grown.length === 1 ? grown[0] : undefined
 }
 
+/** NVML writes `GPU-…` with dashes, Vulkan has the bytes alone. */
+export function sameUuid(one: string, other: string): boolean {
+  const plain = (uuid: string): string => uuid.replace(/^GPU-/i, '').replaceAll('-', '').toLowerCase()
+  return plain(one) === plain(other)
+}
+
 /** What tells the device from others, as core wants to hear it. */
 export function identityOf(device: VulkanDevice): DeviceIdentity {
   const { name, vendorId, deviceId, uuid, pciAddress } = device

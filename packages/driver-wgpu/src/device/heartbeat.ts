@@ -12,8 +12,8 @@ export interface HeartbeatOptions {
 /** After this long without a submit a device counts as idle. */
 const idleAfterMs = 10_000
 
-/** So many times within `hangMs` the device is asked whether its work is done; that costs more than a beat. */
-const questionsPerHang = 10
+/** So many times within `hangMs` the device is asked whether its work is done; that costs as much as three beats. */
+const questionsPerHang = 4
 
 /**
  * Asks a device at intervals whether it still lives. An idle device never hears of its loss: Dawn looks only when

@@ -2,9 +2,10 @@ import { checkpointBuffers, protectDevice, wgpuDriver } from '@egpu/driver-wgpu'
 import type { OpenTarget } from '@egpu/core'
 import type { Figure } from '../../figure.ts'
 import { percentile } from '../../figure.ts'
+import { incrementalFigure, protectedFigure } from './changed-bytes.ts'
+import { heartbeatFigure } from './heartbeat-cost.ts'
+import { bytes, mebibyte, naiveReader } from './state.ts'
 
-const mebibyte = 2 ** 20
-const bytes = Number(process.env['EGPU_BENCH_MIB'] ?? 1024) * mebibyte
 const pieceBytes = 16 * mebibyte
 
 const gigabytesPerSecond = (ms: number): number => bytes / 1e6 / ms
@@ -98,74 +99,6 @@ async function checkpointFigures(target: OpenTarget<GPUDevice>): Promise<Figure[
   ]
 }
 
-/** What an application would write first: one staging buffer, made once, mapped and copied piece by piece. */
-function naiveReader(device: GPUDevice, source: GPUBuffer, host: Uint8Array): () => Promise<void> {
-  const size = Math.min(64 * mebibyte, bytes)
-  const staging = device.createBuffer({ size, usage: 0x9 })
-  return async () => {
-    for (let offset = 0; offset < bytes; offset += size) {
-      const encoder = device.createCommandEncoder()
-      encoder.copyBufferToBuffer(source, offset, staging, 0, size)
-      device.queue.submit([encoder.finish()])
-      await staging.mapAsync(1)
-      host.set(new Uint8Array(staging.getMappedRange()), offset)
-      staging.unmap()
-    }
-  }
-}
-
-/** A shader that writes a whole buffer where it may, and changes a hundredth of it. */
-async function incrementalFigure(target: OpenTarget<GPUDevice>): Promise<Figure> {
-  const { handle: device } = target
-  const regionBytes = 64 * 1024
-  const state = device.createBuffer({ size: bytes, usage: 0x8c })
-  const places = device.createBuffer({ size: bytes / 4096, usage: 0x88 })
-  const code = `@group(0) @binding(0) var<storage, read_write> state: array<u32>;
-    @group(0) @binding(1) var<storage, read> places: array<u32>;
-    @compute @workgroup_size(256) fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) at: u32) {
-      for (var word = at; word < ${regionBytes / 4}u; word += 256u) { state[places[group.x] + word] += 1u; }
-    }`
-  const module = device.createShaderModule({ code })
-  const pipeline = device.createComputePipeline({ layout: 'auto', compute: { module } })
-  const entries = [state, places].map((buffer, binding) => ({ binding, resource: { buffer } }))
-  const group = device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries })
-  using checkpoint = checkpointBuffers(target, { state })
-  await using _ = await checkpoint.freezeChanges(0)
-  // Anywhere, but none over another: their sum is what changed.
-  const count = Math.max(1, Math.floor(bytes / 100 / regionBytes))
-  const stride = Math.floor(bytes / count / 4)
-  const starts = Uint32Array.from({ length: count }, (_one, at) => {
-    return at * stride + Math.floor(Math.random() * (stride - regionBytes / 4))
-  })
-  device.queue.writeBuffer(places, 0, starts)
-  const encoder = device.createCommandEncoder()
-  const pass = encoder.beginComputePass()
-  pass.setPipeline(pipeline)
-  pass.setBindGroup(0, group)
-  pass.dispatchWorkgroups(count)
-  pass.end()
-  device.queue.submit([encoder.finish()])
-  let moved = 0
-  const begun = performance.now()
-  await using frozen = await checkpoint.freezeChanges(1)
-  for (const range of frozen.changed ?? []) {
-    for await (const piece of frozen.readRange(range)) moved += piece.byteLength
-  }
-  const ms = performance.now() - begun
-  // One bit for each 4 KiB tells what changed.
-  moved += bytes / 4096 / 8
-  const changed = count * regionBytes
-  return {
-    figure: 'bytes moved after a shader changed a hundredth of a buffer, here and there',
-    value: moved,
-    unit: 'bytes',
-    against: `${changed} bytes changed of ${bytes}, in ${ms.toFixed(1)} ms`,
-    ratio: moved / changed,
-    bar: '<= 1.1 x the changed bytes',
-    pass: moved <= 1.1 * changed,
-  }
-}
-
 /** Work that keeps the GPU busy, in milliseconds for one round of it. */
 function gpuBoundRound(device: GPUDevice): () => Promise<number> {
   const words = bytes / 256
@@ -230,6 +163,12 @@ export async function measureGpu(): Promise<{ readonly gpu: string; readonly fig
   const [target] = await driver.runtime.targets()
   if (target === undefined) throw new Error(`no adapter: ${JSON.stringify(await driver.probe())}`)
   const open = await driver.runtime.open(target.id)
-  const figures = [...(await checkpointFigures(open)), await incrementalFigure(open), await overheadFigure(open.handle)]
+  const figures = [
+    ...(await checkpointFigures(open)),
+    await incrementalFigure(open),
+    ...(await protectedFigure()),
+    await overheadFigure(open.handle),
+    await heartbeatFigure(open.handle),
+  ]
   return { gpu: target.name, figures }
 }

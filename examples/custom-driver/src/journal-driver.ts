@@ -1,4 +1,4 @@
-import { existsSync, watch as watchFile, type FSWatcher } from 'node:fs'
+import { existsSync, watch as watchFile } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { abandonable, EGpuError, EGpuErrorCode } from '@egpu/core'
 import { EventQueue } from '@egpu/core/driver'
@@ -12,7 +12,6 @@ export function journalDriver(path: string): EGpuDriver {
   const closing = new AbortController()
   const close = async (): Promise<void> => closing.abort()
   const read = async (signal?: AbortSignal): Promise<Line[]> => {
-    signal?.throwIfAborted()
     if (closing.signal.aborted) throw new EGpuError(EGpuErrorCode.Closed, 'the journal driver was closed')
     // The last piece is empty, or a line that is still being written.
     const lines = (await abandonable(readFile(path, 'utf8'), signal)).split('\n').slice(0, -1)
@@ -20,9 +19,10 @@ export function journalDriver(path: string): EGpuDriver {
   }
   const watch: EGpuDriver['watch'] = ({ signal }) => {
     const end = AbortSignal.any([closing.signal, ...(signal ? [signal] : [])])
-    let file: FSWatcher | undefined
-    const queue = new EventQueue<DriverEvent>({ signal: end, onEnd: () => file?.close() })
-    if (end.aborted) return queue
+    // Subscribed before the first look, so nothing falls in between; one look after the other.
+    const file = watchFile(path, () => void (looks = looks.then(look).catch(fail)))
+    const queue = new EventQueue<DriverEvent>({ signal: end, onEnd: () => file.close() })
+    const fail = (error: unknown): void => queue.fail(error)
     let told: number | undefined
     const look = async (): Promise<void> => {
       const lines = await read()
@@ -30,9 +30,7 @@ export function journalDriver(path: string): EGpuDriver {
       else for (const line of lines.slice(told)) queue.push(eventOf(line))
       told = lines.length
     }
-    // Subscribed before the first look, so nothing falls in between.
-    file = watchFile(path, () => void (looks = looks.then(look).catch((error: unknown) => queue.fail(error))))
-    let looks = look().catch((error: unknown) => queue.fail(error))
+    let looks = look().catch(fail)
     return queue
   }
   return {
@@ -63,9 +61,8 @@ function observe({ serial, name }: Line): DeviceObservation {
 
 function eventOf(line: Line): DriverEvent {
   const device = observe(line)
-  return line.present
-    ? { type: 'device-observed', device }
-    : { type: 'device-removed', key: device.key, graceful: false }
+  if (line.present) return { type: 'device-observed', device }
+  return { type: 'device-removed', key: device.key, graceful: false }
 }
 
 function snapshotOf(lines: readonly Line[]): DriverSnapshot {

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import type { Checkpointable, FrozenState, OpenTarget, SavedState, WorkloadNeeds } from '@egpu/core'
 import { RuntimeKind } from '@egpu/core'
 
@@ -5,49 +6,37 @@ import { RuntimeKind } from '@egpu/core'
 export class CountPrimes implements Checkpointable {
   readonly id = 'count-primes'
   readonly needs: WorkloadNeeds = { runtimes: [RuntimeKind.Simulated, RuntimeKind.Cpu], memoryBytes: 4 }
-  readonly finished: Promise<void>
   progress = 0
   count = 0
   readonly #upTo: number
   #run = 0
   #finish!: () => void
+  readonly finished: Promise<void> = new Promise((resolve) => (this.#finish = resolve))
 
   constructor(upTo: number) {
     this.#upTo = upTo
-    this.finished = new Promise((resolve) => (this.#finish = resolve))
   }
 
   async restore(_target: OpenTarget, state: SavedState | undefined): Promise<void> {
     this.progress = state?.progress ?? 0
     this.count = 0
     for await (const bytes of state?.read('count') ?? [])
-      this.count = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0)
+      this.count = new Uint32Array(Uint8Array.from(bytes).buffer)[0] ?? 0
   }
 
-  resume(): void {
-    void this.#work(++this.#run)
-  }
+  readonly resume = (): void => void this.#work(++this.#run)
 
   async suspend(): Promise<void> {
     this.#run++
   }
 
-  async release(): Promise<void> {
-    this.#run++
-  }
+  readonly release = (): Promise<void> => this.suspend()
 
   async freeze(): Promise<FrozenState> {
-    const bytes = new Uint8Array(4)
-    new DataView(bytes.buffer).setUint32(0, this.count)
-    const read = async function* (): AsyncGenerator<Uint8Array> {
-      yield bytes
-    }
-    return {
-      progress: this.progress,
-      parts: [{ name: 'count', byteLength: 4 }],
-      read,
-      [Symbol.asyncDispose]: async () => {},
-    }
+    const bytes = new Uint8Array(Uint32Array.of(this.count).buffer)
+    const parts = [{ name: 'count', byteLength: bytes.length }]
+    const read = (): AsyncIterable<Uint8Array> => Readable.from([bytes])
+    return { progress: this.progress, parts, read, [Symbol.asyncDispose]: async () => {} }
   }
 
   async #work(run: number): Promise<void> {

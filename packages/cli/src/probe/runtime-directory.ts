@@ -11,12 +11,16 @@ export async function withRuntimeDirectory<T>(work: () => Promise<T>): Promise<T
   const given = process.env['XDG_RUNTIME_DIR']
   if (process.platform !== 'linux' || (given !== undefined && isAbsolute(given))) return await work()
   const own = mkdtempSync(join(tmpdir(), 'egpu-runtime-'))
+  const remove = (): void => rmSync(own, { recursive: true, force: true })
   process.env['XDG_RUNTIME_DIR'] = own
+  // A reader that closes its pipe ends the process at once.
+  process.once('exit', remove)
   try {
     return await work()
   } finally {
+    process.off('exit', remove)
     if (given === undefined) delete process.env['XDG_RUNTIME_DIR']
     else process.env['XDG_RUNTIME_DIR'] = given
-    rmSync(own, { recursive: true, force: true })
+    remove()
   }
 }

@@ -48,7 +48,7 @@ describe('files that are not as they should be', () => {
 
   it('gives a program the code that the system gave', async () => {
     const { notes } = await cli('list', '--json', '--from', missing)
-    expect(JSON.parse(notes)).toEqual({ error: { code: 'ENOENT', message: expect.stringContaining(missing) } })
+    expect(JSON.parse(notes)).toEqual({ error: { code: 'ENOENT', message: expect.stringContaining(folder) } })
   })
 
   it('keeps the words of a failure that it does not know', () => {

@@ -1,16 +1,12 @@
 import type { Cable } from '../../packages/mesh/test/helpers/cable.ts'
 import { MeshNetwork, type MeshHost } from '../../packages/mesh/test/helpers/mesh-network.ts'
 import { Network } from '../../packages/mesh/test/helpers/namespaces.ts'
-import { spawn } from 'node:child_process'
-import { cpus } from 'node:os'
 import { percentile, type Figure } from '../figure.ts'
 
 const pulls = 20
 const breaks = 6
-/** Minutes at full load without a link being given up. */
-const soakMinutes = Number(process.env['EGPU_BENCH_SOAK_MINUTES'] ?? 10)
 
-/** How long until a pulled, a silent and a one-way cable are events, and whether load alone makes one. */
+/** How long until a pulled, a silent and a one-way cable are events. Takes about two minutes. */
 export async function measure(): Promise<Figure[]> {
   const network = await Network.create({ hosts: ['a', 'b'] })
   const ends = [
@@ -43,7 +39,6 @@ export async function measure(): Promise<Figure[]> {
     () => lose(cable, 1000, 0),
     () => lose(cable, 0, 0),
   )
-  const falseAlarms = await soak(a)
   return [
     limited('carrier loss to event, p95', percentile(carrier.ms, 0.95), 50),
     limited('carrier loss to event, p50', percentile(carrier.ms, 0.5), 50),
@@ -55,13 +50,6 @@ export async function measure(): Promise<Figure[]> {
       unit: `of ${breaks}`,
       bar: `${breaks}`,
       pass: oneWay.reasons.every((reason) => reason === 'one-way'),
-    },
-    {
-      figure: `links given up in ${soakMinutes} min at full CPU load`,
-      value: falseAlarms,
-      unit: 'false alarms',
-      bar: '0',
-      pass: falseAlarms === 0,
     },
   ]
 }
@@ -91,18 +79,6 @@ async function series(
 async function lose(cable: Cable, forth: number, back: number): Promise<void> {
   await cable.loss(0, forth)
   await cable.loss(1, back)
-}
-
-async function soak(host: MeshHost): Promise<number> {
-  await host.until(({ activePeerCount }) => activePeerCount === 1)
-  const since = Date.now()
-  const burners = cpus().map(() => spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }))
-  try {
-    await new Promise((resolve) => setTimeout(resolve, soakMinutes * 60_000))
-    return host.events.filter(({ type, at }) => type === 'link-down' && at >= since).length
-  } finally {
-    for (const burner of burners) burner.kill('SIGKILL')
-  }
 }
 
 function limited(figure: string, value: number, limit: number): Figure {

@@ -2,9 +2,12 @@ import type { ComputeTarget, ThunderboltSpeed, TrainedLanes } from '@egpu/core'
 
 /** What was measured on a link, apart from what is printed on it or was trained. Absent until it was measured. */
 export interface LinkMeasurement {
-  /** Shortest round trip of the last half minute, in microseconds: TCP without delay, measured in this process. */
+  /**
+   * Shortest round trip of the last half minute, in microseconds: TCP without delay, less what this process takes for a round
+   * trip to itself over loopback.
+   */
   readonly latencyUs?: number | undefined
-  /** Middle of the last window. */
+  /** Middle of the last window, less the middle of those to itself. */
   readonly latencyP50Us?: number | undefined
   readonly receiveGbps?: number | undefined
   readonly transmitGbps?: number | undefined

@@ -27,6 +27,7 @@ import type { LocalAddress } from './links/local-addresses.ts'
 import { Machine } from './links/machine.ts'
 import { LinkMeter } from './measure/link-meter.ts'
 import { LinkWatch } from './measure/link-watch.ts'
+import { measureSelf } from './measure/probe.ts'
 import { ProbeServer } from './measure/probe-server.ts'
 import { Members } from './members.ts'
 import { defaultPort, staticPeersOf, type MeshOptions } from './mesh-options.ts'
@@ -87,13 +88,14 @@ export class ThunderboltMesh implements AsyncDisposable {
     this.#targets = options.targets ?? []
     this.#machine = new Machine(options)
     this.#watch = new LinkWatch({
-      onNetwork: () => this.#networkChanged(),
+      onNetwork: (withoutCarrier) => this.#networkChanged(new Set(withoutCarrier)),
       onState: (id, state) => this.#members.beatState(id, state),
       onFailure: () => {},
     })
     this.#meter = new LinkMeter({
       probeBytes: options.probeBytes ?? defaultProbeBytes,
       onMeasured: (channel) => this.#members.refresh(channel),
+      measureSelf: (signal) => measureSelf(this.#probes, { signal }),
     })
     this.#members = new Members({
       machine: this.#machine,
@@ -340,6 +342,7 @@ export class ThunderboltMesh implements AsyncDisposable {
     this.#plane.handle('mesh.offered', () => this.#targets)
     this.#plane.handle('mesh.topology', () => this.#topology.report())
     await this.#machine.look()
+    this.#watch.follow(this.#machine.followed)
     this.#controlPort = await this.#listen()
     this.#discovery.setInterfaces(this.#machine.addresses)
     this.#timer = setInterval(() => this.#look(), lookEveryMs)
@@ -449,14 +452,15 @@ export class ThunderboltMesh implements AsyncDisposable {
   }
 
   /** First the links that just broke, then the slower look at everything. */
-  #networkChanged(): void {
+  #networkChanged(withoutCarrier: ReadonlySet<string>): void {
+    this.#machine.withoutCarrier = withoutCarrier
     const here = new Set(
       Object.entries(networkInterfaces()).flatMap(([name, entries = []]) =>
         entries.flatMap(({ address }) => [address, `${address}%${name}`]),
       ),
     )
     for (const channel of this.#plane?.connections() ?? [])
-      if (!here.has(channel.link.localAddress))
+      if (!here.has(channel.link.localAddress) || withoutCarrier.has(channel.link.interfaceName ?? ''))
         channel.close('link-down', `${channel.link.interfaceName ?? 'the interface'} lost its carrier or was removed`)
     this.#look()
   }
@@ -476,6 +480,7 @@ export class ThunderboltMesh implements AsyncDisposable {
     const { addresses, bridgedInterfaces } = this.#machine
     const now = new Map(addresses.map(({ interfaceName, key }) => [interfaceName, key]))
     for (const [name, key] of before) if (now.get(name) !== key) this.#forgetInterface(name)
+    this.#watch.follow(this.#machine.followed)
     this.#discovery.setInterfaces(addresses)
     if (addresses.some(({ interfaceName, key }) => before.get(interfaceName) !== key)) this.#dialer.hurry()
     this.#neighbours.pursue()
@@ -491,9 +496,9 @@ export class ThunderboltMesh implements AsyncDisposable {
   }
 
   #diagnose(): void {
-    const { inventory, network, addresses } = this.#machine
+    const { inventory, network, addresses, withoutCarrier } = this.#machine
     const withLinkLocal = new Set(addresses.map(({ interfaceName }) => interfaceName))
-    const running = new Set(Object.keys(networkInterfaces()))
+    const running = new Set(Object.keys(networkInterfaces()).filter((name) => !withoutCarrier.has(name)))
     const findings = meshFindings({
       inventory,
       network,

@@ -10,6 +10,8 @@ export class Machine {
   network: HostNetwork = { defaultRoutes: [], bridges: [] }
   /** Of the interfaces to speak on: those of cables, and all where networks are wanted too. */
   addresses: readonly LocalAddress[] = []
+  /** Interfaces that lost their carrier, and may be listed all the same for a moment. */
+  withoutCarrier: ReadonlySet<string> = new Set()
   readonly #options: Pick<MeshOptions, 'inventory' | 'hostNetwork' | 'lan'>
 
   constructor(options: Pick<MeshOptions, 'inventory' | 'hostNetwork' | 'lan'>) {
@@ -23,7 +25,16 @@ export class Machine {
     } catch {
       // What was known stays; the next look may succeed.
     }
-    this.addresses = localAddresses().filter(({ interfaceName }) => lan || this.cableOf(interfaceName) !== undefined)
+    this.addresses = localAddresses().filter(
+      ({ interfaceName }) =>
+        !this.withoutCarrier.has(interfaceName) && (lan || this.cableOf(interfaceName) !== undefined),
+    )
+  }
+
+  /** Interfaces whose carrier matters: of cables, and those that are spoken on. */
+  get followed(): readonly string[] {
+    const cables = this.inventory.links.flatMap(({ interfaceName }) => interfaceName ?? [])
+    return [...new Set([...cables, ...this.addresses.map(({ interfaceName }) => interfaceName)])]
   }
 
   /** A bridge that has one cable among its members is that cable, as with the Thunderbolt Bridge of a Mac. */

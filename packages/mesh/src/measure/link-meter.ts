@@ -13,7 +13,12 @@ const everyMsWhileClose = 3_000
 export interface LinkMeterOptions {
   readonly onMeasured: (channel: Channel) => void
   readonly probeBytes: number
+  /** What this process takes for a round trip to itself. */
+  readonly measureSelf: (signal: AbortSignal | undefined) => Promise<Latency>
 }
+
+/** A clock tells no less. */
+const leastUs = 1
 
 interface Reading {
   readonly latencies: LatencyHistory
@@ -28,6 +33,8 @@ export class LinkMeter {
   readonly #options: LinkMeterOptions
   readonly #readings = new Map<Channel, Reading>()
   readonly #stop = new AbortController()
+  /** Of this process, one for all links: they keep their order. */
+  readonly #self = new LatencyHistory()
   #queue: Promise<void> = Promise.resolve()
 
   constructor(options: LinkMeterOptions) {
@@ -45,9 +52,10 @@ export class LinkMeter {
   of(channel: Channel): LinkMeasurement {
     const reading = this.#readings.get(channel)
     const throughput = reading?.throughput
-    const latencyUs = reading?.latencies.minUs
+    const latencyUs = less(reading?.latencies.minUs, this.#self.minUs)
+    const latencyP50Us = less(reading?.latencies.lastP50Us, this.#self.lastP50Us)
     return {
-      ...(latencyUs === undefined ? {} : { latencyUs, latencyP50Us: reading?.latencies.lastP50Us }),
+      ...(latencyUs === undefined ? {} : { latencyUs, latencyP50Us }),
       ...(throughput === undefined
         ? {}
         : { receiveGbps: throughput.receiveGbps, transmitGbps: throughput.transmitGbps }),
@@ -60,7 +68,7 @@ export class LinkMeter {
     options: { readonly signal?: AbortSignal | undefined; readonly bytes?: number | undefined } = {},
   ): Promise<LinkMeasurement> {
     await this.#inTurn(async () => {
-      this.#note(channel, await measureLatency(channel, options))
+      await this.#latencyOf(channel, options.signal)
       const throughput = await measureThroughput(channel, options)
       const reading = this.#readings.get(channel)
       if (reading !== undefined) reading.throughput = throughput
@@ -86,16 +94,19 @@ export class LinkMeter {
   }
 
   #latency(channel: Channel): Promise<void> {
-    return this.#quietly(channel, async () => {
-      this.#note(channel, await measureLatency(channel, { signal: this.#stop.signal }))
-    })
+    return this.#quietly(channel, () => this.#latencyOf(channel, this.#stop.signal))
+  }
+
+  async #latencyOf(channel: Channel, signal: AbortSignal | undefined): Promise<void> {
+    this.#self.add(await this.#options.measureSelf(signal), performance.now())
+    this.#note(channel, await measureLatency(channel, { signal }))
   }
 
   #note(channel: Channel, latency: Latency): void {
     const reading = this.#readings.get(channel)
     if (reading === undefined) return
     reading.latencies.add(latency, performance.now())
-    channel.latencyUs = reading.latencies.minUs
+    channel.latencyUs = less(reading.latencies.minUs, this.#self.minUs)
   }
 
   /** Whether another link of the kind is so near in latency that noise could turn the two round. */
@@ -126,6 +137,10 @@ export class LinkMeter {
     this.#queue = turn.catch(() => {})
     return turn
   }
+}
+
+function less(wholeUs: number | undefined, selfUs: number | undefined): number | undefined {
+  return wholeUs === undefined ? undefined : Math.max(leastUs, wholeUs - (selfUs ?? 0))
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

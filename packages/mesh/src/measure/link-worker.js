@@ -2,6 +2,7 @@
 // neither delays the news of a pulled cable nor looks like a dead host to the peers. link-watch.ts starts it.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { createSocket } from 'node:dgram'
+import { readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 
@@ -85,19 +86,33 @@ setInterval(() => {
   }
 }, beatEveryMs)
 
-const look = () =>
-  JSON.stringify(
-    Object.entries(networkInterfaces()).map(([name, entries = []]) => [
-      name,
-      entries.map((entry) => [entry.address, 'scopeid' in entry ? entry.scopeid : 0]),
-    ]),
-  )
-let seen = look()
+/** @type {readonly string[]} */
+let followed = []
+
+/** @param {string} name */
+function lacksCarrier(name) {
+  try {
+    return readFileSync(`/sys/class/net/${name}/carrier`, 'latin1').startsWith('0')
+  } catch {
+    // No Linux, or the interface is gone or down, which the list of interfaces tells.
+    return false
+  }
+}
+
+const look = () => {
+  const addresses = Object.entries(networkInterfaces()).map(([name, entries = []]) => [
+    name,
+    entries.map((entry) => [entry.address, 'scopeid' in entry ? entry.scopeid : 0]),
+  ])
+  const withoutCarrier = followed.filter(lacksCarrier)
+  return { withoutCarrier, text: JSON.stringify([addresses, withoutCarrier]) }
+}
+let seen = look().text
 setInterval(() => {
-  const now = look()
-  if (now === seen) return
-  seen = now
-  port.postMessage({ type: 'network' })
+  const { withoutCarrier, text } = look()
+  if (text === seen) return
+  seen = text
+  port.postMessage({ type: 'network', withoutCarrier })
 }, lookEveryMs)
 
 port.on('message', (message) => {
@@ -121,6 +136,8 @@ port.on('message', (message) => {
       openedAt: now,
       state: 'waiting',
     })
+  } else if (message.type === 'follow') {
+    followed = message.names
   } else if (message.type === 'remove') {
     for (const [tag, { id }] of sessions) if (id === message.id) sessions.delete(tag)
   }

@@ -27,6 +27,11 @@ export class ProbeServer implements AsyncDisposable {
   readonly #sockets = new Set<Socket>()
   readonly #server = createServer({ noDelay: true }, (socket) => this.#accept(socket))
 
+  /** `undefined` before it listens. */
+  get port(): number | undefined {
+    return (this.#server.address() as { port: number } | null)?.port
+  }
+
   async listen(): Promise<number> {
     this.#server.on('error', () => {})
     await new Promise<void>((resolve, reject) => {

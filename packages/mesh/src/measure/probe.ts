@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 import { EGpuError, EGpuErrorCode, type AbortOptions } from '@egpu/core'
 import type { PeerConnection } from '../control/peer-connection.ts'
 import { asCount, asShape, asText } from '../shape.ts'
-import { headerBytes, ProbeMode, tokenBytes } from './probe-server.ts'
+import { headerBytes, ProbeMode, tokenBytes, type ProbeServer } from './probe-server.ts'
 
 export interface Latency {
   /** The shortest round trip: what the link itself costs. Microseconds. */
@@ -26,6 +26,7 @@ export interface Throughput {
 /** Round trips that only make the code warm. */
 const warmUp = 30
 const latencySamples = 200
+const selfSamples = 100
 /** Measuring stops here, with however many samples: a slow link shows itself in ten. */
 const latencyBudgetMs = 500
 const fewestSamples = 10
@@ -45,9 +46,26 @@ export async function measureLatency(
   { signal, samples = latencySamples }: LatencyOptions = {},
 ): Promise<Latency> {
   const deadline = within(signal)
-  const socket = await openProbe(connection, ProbeMode.Echo, 0, deadline)
+  return roundTripsOver(await openProbe(connection, ProbeMode.Echo, 0, deadline), samples, deadline)
+}
+
+/**
+ * What a round trip takes when there is no link and nobody to wake: both ends are this process, over loopback. The same work
+ * is in every round trip to a peer, half of it here and half there.
+ */
+export async function measureSelf(server: ProbeServer, { signal }: AbortOptions = {}): Promise<Latency> {
+  const deadline = within(signal)
+  const host = '127.0.0.1'
+  const [port, token] = [server.port, server.grant(host)]
+  if (port === undefined || token === undefined)
+    throw new EGpuError(EGpuErrorCode.PeerRefused, 'this host does not answer probes now')
+  const socket = connect({ host, port, noDelay: true })
+  return roundTripsOver(await begin(socket, { token, mode: ProbeMode.Echo, count: 0 }, deadline), selfSamples, deadline)
+}
+
+async function roundTripsOver(socket: Socket, samples: number, signal: AbortSignal): Promise<Latency> {
   try {
-    const times = await roundTrips(socket, samples, deadline)
+    const times = await roundTrips(socket, samples, signal)
     times.sort((a, b) => a - b)
     return { minUs: times[0] as number, p50Us: times[times.length >> 1] as number, samples: times.length }
   } finally {
@@ -128,11 +146,20 @@ async function openProbe(
   const token = asText(granted?.['token'])
   if (port === undefined || token === undefined || !/^[\da-f]{64}$/.test(token))
     throw new EGpuError(EGpuErrorCode.MalformedData, 'the peer did not say where to probe it')
+  const socket = connect({ host: link.address, port, localAddress: link.localAddress, noDelay: true })
+  return begin(socket, { token, mode, count }, signal)
+}
+
+/** Shows the token once the socket is connected, and resolves to it. */
+function begin(
+  socket: Socket,
+  { token, mode, count }: { readonly token: string; readonly mode: ProbeMode; readonly count: number },
+  signal: AbortSignal,
+): Promise<Socket> {
   const header = Buffer.alloc(headerBytes)
   header.write(token, 'hex')
   header.writeUInt8(mode, tokenBytes)
   header.writeUIntBE(count, tokenBytes + 1, 6)
-  const socket = connect({ host: link.address, port, localAddress: link.localAddress, noDelay: true })
   return new Promise((resolve, reject) => {
     const off = watch(socket, signal, reject)
     socket.once('connect', () => {

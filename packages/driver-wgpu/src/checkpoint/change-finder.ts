@@ -5,6 +5,7 @@ import type { Span } from './ring.ts'
 /** Bytes that are compared as one. */
 export const comparedBytes = 4096
 
+/** They share a chunk: neighbours read neighbouring words, as a GPU's memory wants it. */
 const threads = 64
 
 /**
@@ -28,21 +29,29 @@ fn mix(value: vec4<u32>) -> vec4<u32> {
   return x ^ (x >> vec4(16u));
 }
 
+var<workgroup> sums: array<vec4<u32>, threads>;
+
 @compute @workgroup_size(threads)
 fn find(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-  let begin = ((group.y * window.columns + group.x) * threads + thread) * chunkWords;
+  let nth = group.y * window.columns + group.x;
+  let begin = nth * chunkWords;
   if (begin >= window.words) { return; }
   let end = min(chunkWords, window.words - begin);
   var sum = vec4(0u);
-  var key = vec4(0u, 0x10000u, 0x20000u, 0x30000u) * 0x9e3779b9u;
-  for (var at = 0u; at < end; at += 1u) {
+  for (var at = thread; at < end; at += threads) {
+    let key = (vec4(0u, 0x10000u, 0x20000u, 0x30000u) + vec4(at)) * 0x9e3779b9u;
     sum += mix(key ^ vec4(words[begin + at]));
-    key += vec4(0x9e3779b9u);
   }
-  let chunk = window.firstChunk + begin / chunkWords;
-  if (any(digests[chunk] != sum)) {
-    digests[chunk] = sum;
-    let bit = window.firstBit + begin / chunkWords;
+  sums[thread] = sum;
+  for (var half = threads / 2u; half > 0u; half /= 2u) {
+    workgroupBarrier();
+    if (thread < half) { sums[thread] += sums[thread + half]; }
+  }
+  if (thread != 0u) { return; }
+  let chunk = window.firstChunk + nth;
+  if (any(digests[chunk] != sums[0])) {
+    digests[chunk] = sums[0];
+    let bit = window.firstBit + nth;
     atomicOr(&changed[bit / 32u], 1u << (bit % 32u));
   }
 }`
@@ -94,7 +103,7 @@ export class ChangeFinder {
     const most = Math.floor(device.limits.maxStorageBufferBindingSize / comparedBytes) * comparedBytes
     for (let done = 0; done < source.byteLength; done += most) {
       const bytes = Math.min(most, source.byteLength - done)
-      const count = Math.ceil(bytes / comparedBytes / threads)
+      const count = Math.ceil(bytes / comparedBytes)
       const columns = Math.min(count, device.limits.maxComputeWorkgroupsPerDimension)
       const window = this.#create(16, BufferUsage.Uniform | BufferUsage.CopyDst)
       short.push(window)

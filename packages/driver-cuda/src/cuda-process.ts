@@ -1,5 +1,6 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
+import { assertHostRoom } from './checkpoint/host-room.ts'
 import { permutationOf } from './checkpoint/mapping.ts'
 import type { GpuMoves, MappableGpu } from './checkpoint/mapping.ts'
 import { recoverIn } from './checkpoint/recover.ts'
@@ -8,7 +9,7 @@ import { Transition } from './checkpoint/transition.ts'
 import type { TransitionOptions, TransitionReport } from './checkpoint/transition.ts'
 import { CudaContext } from './context.ts'
 import type { CudaOptions } from './context.ts'
-import { availableHostBytes } from './processes/host-memory.ts'
+import type { NotCheckpointable } from './processes/checkpointable.ts'
 import { survey } from './processes/survey.ts'
 import type { CudaProcessFacts, Survey } from './processes/survey.ts'
 
@@ -65,14 +66,14 @@ export class CudaProcess implements CudaProcessFacts {
 
   /** Takes it off its GPUs: what it has there is kept in host memory, and it stands still at its next CUDA call. */
   async park(options: TransitionOptions = {}): Promise<TransitionReport> {
-    const { members } = await this.#look(options)
-    this.#checkHostMemory(members)
+    const { members } = await this.#look(options, 'stop')
+    assertHostRoom(this.#context, members)
     return await new Transition(this.#context, members, options).park()
   }
 
   /** Puts it back onto the GPUs it was parked from and lets it go on. */
   async resume(options: TransitionOptions = {}): Promise<TransitionReport> {
-    const { members } = await this.#look(options)
+    const { members } = await this.#look(options, 'resume')
     return await new Transition(this.#context, members, options).resume(undefined)
   }
 
@@ -81,21 +82,21 @@ export class CudaProcess implements CudaProcessFacts {
    * be known is checked before it is stopped.
    */
   async moveTo(gpu: string, options: MoveOptions = {}): Promise<TransitionReport> {
-    const { members, seen } = await this.#look(options)
-    const from = options.from ?? onlyGpuOf(members)
+    const { members, seen, isParked } = await this.#look(options, 'either')
+    const from = sourceOf(members, options.from)
     const mapping = await this.#mapping(seen, members, { [from]: gpu }, options)
-    const isParked = members.every(({ state }) => state === ProcessState.Checkpointed)
-    if (!isParked) this.#checkHostMemory(members)
+    if (!isParked) assertHostRoom(this.#context, members)
     const transition = new Transition(this.#context, members, options)
     const report = isParked ? await transition.resume(mapping) : await transition.move(mapping)
     await this.#verify(from, gpu)
     return report
   }
 
-  /** The group as it is now, everybody fit to be stopped. */
-  async #look({
-    signal,
-  }: AbortOptions): Promise<{ readonly members: readonly CudaProcessFacts[]; readonly seen: Survey }> {
+  /** Those of the group who are to be stopped, or are parked, as they are now and fit for it. */
+  async #look(
+    { signal }: AbortOptions,
+    purpose: 'stop' | 'resume' | 'either',
+  ): Promise<{ readonly members: readonly CudaProcessFacts[]; readonly seen: Survey; readonly isParked: boolean }> {
     await recoverIn(this.#context, (entry) => this.group.includes(entry.pid), { signal })
     const seen = await survey(this.#context, { signal })
     const self = seen.processes.find(({ pid, startTime }) => pid === this.pid && startTime === this.startTime)
@@ -106,34 +107,27 @@ export class CudaProcess implements CudaProcessFacts {
         { driver: 'cuda' },
       )
     }
-    const members = seen.processes.filter(({ pid }) => self.group.includes(pid))
+    const isParked = purpose === 'either' ? self.state === ProcessState.Checkpointed : purpose === 'resume'
+    // Who joined the group after the others were parked runs; they stay as they are until it is their turn.
+    const members = seen.processes.filter(
+      ({ pid, state }) => self.group.includes(pid) && (state === ProcessState.Checkpointed) === isParked,
+    )
+    if (members.length === 0) {
+      const text = isParked ? 'is not parked, so there is nothing to resume' : 'is parked already; resume it first'
+      throw new EGpuError(EGpuErrorCode.DeviceBusy, `${this.name} (pid ${this.pid}) ${text}`, { driver: 'cuda' })
+    }
     for (const { name, pid, checkpointable } of members) {
       if (checkpointable.possible) continue
-      const reasons = checkpointable.reasons.map(({ reason }) => reason).join('; ')
-      const isForeign = checkpointable.reasons.some(({ code }) => code === 'other-user' || code === 'hidden')
+      // What keeps a program from being parked does not keep one that is from coming back.
+      const counting = checkpointable.reasons.filter(({ code }) => !isParked || isForeign(code))
+      if (counting.length === 0) continue
       throw new EGpuError(
-        isForeign ? EGpuErrorCode.PermissionDenied : EGpuErrorCode.NotSupported,
-        `${name} (pid ${pid}) cannot be parked or moved: ${reasons}`,
+        counting.some(({ code }) => isForeign(code)) ? EGpuErrorCode.PermissionDenied : EGpuErrorCode.NotSupported,
+        `${name} (pid ${pid}) cannot be parked or moved: ${counting.map(({ reason }) => reason).join('; ')}`,
         { driver: 'cuda' },
       )
     }
-    return { members, seen }
-  }
-
-  /** What leaves the GPUs has to fit into the processes' own memory. */
-  #checkHostMemory(members: readonly CudaProcessFacts[]): void {
-    if (!this.#context.checkHostMemory) return
-    const needed = members.reduce((sum, { memory }) => sum + bytesOf(memory), 0)
-    for (const { pid, name } of members) {
-      const available = availableHostBytes(this.#context, pid)
-      if (available === undefined || available >= needed) continue
-      throw new EGpuError(
-        EGpuErrorCode.TargetIncompatible,
-        `${name} (pid ${pid}) was not stopped: ${needed} bytes of host memory are needed and ${available} can be had; ` +
-          'close something, or raise the memory limit of its control group',
-        { driver: 'cuda' },
-      )
-    }
+    return { members, seen, isParked }
   }
 
   async #mapping(
@@ -199,9 +193,18 @@ export function bytesOf(memory: CudaProcessFacts['memory']): number {
   return memory.reduce((sum, { bytes = 0 }) => sum + bytes, 0)
 }
 
-function onlyGpuOf(members: readonly CudaProcessFacts[]): string {
+function isForeign(code: NotCheckpointable['code']): boolean {
+  return code === 'other-user' || code === 'hidden'
+}
+
+/** The GPU that is left: the one that was named, or the only one. */
+function sourceOf(members: readonly CudaProcessFacts[], named: string | undefined): string {
   const uuids = [...new Set(members.flatMap(({ memory }) => memory.map(({ uuid }) => uuid)))]
+  if (named !== undefined && !uuids.includes(named)) {
+    throw new TypeError(`the processes are not on GPU ${named}; they use ${uuids.join(', ')}`)
+  }
   const [only] = uuids
-  if (only !== undefined && uuids.length === 1) return only
+  const from = named ?? (uuids.length === 1 ? only : undefined)
+  if (from !== undefined) return from
   throw new TypeError(`the processes use ${uuids.join(', ')}; say with \`from\` which one is to be left`)
 }

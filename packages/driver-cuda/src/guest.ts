@@ -19,7 +19,10 @@ export interface CudaGuestOptions extends CudaOptions, LeavingOptions {
 }
 
 export interface CudaGuest extends Guest {
-  /** Resolves once everybody runs again who was called back: await it before the process ends. */
+  /**
+   * Resolves once nobody is being parked or moved, and everybody runs again who was called back: await it before the
+   * process ends.
+   */
   settled(): Promise<void>
 }
 
@@ -39,11 +42,46 @@ export function cudaGuest(options: CudaGuestOptions = {}): CudaGuest {
     string,
     { readonly parked: readonly CudaProcess[]; readonly takeBack: (() => void) | undefined }
   >()
-  const comingBack = new Set<Promise<void>>()
+  const underWay = new Set<Promise<unknown>>()
+  const track = <T>(work: Promise<T>): Promise<T> => {
+    const tracked = work.catch(() => undefined).finally(() => underWay.delete(tracked))
+    underWay.add(tracked)
+    return work
+  }
 
   const resumeAll = async (parked: readonly CudaProcess[]): Promise<void> => {
     for (const process of parked) {
       await process.resume().catch((error: unknown) => options.onError?.(error))
+    }
+  }
+
+  const leave = async (device: EGpuDevice, uuid: string, signal: AbortSignal | undefined): Promise<LeaveResult> => {
+    const parked: CudaProcess[] = []
+    const moved: string[] = []
+    try {
+      const leavings = await planIn(context, uuid, { ...options, signal })
+      const staying = leavings.flatMap((one) => (one.how === 'stay' ? [`${namesOf(one)}: ${one.reason}`] : []))
+      if (staying.length > 0) return { left: false, reason: staying.join('; ') }
+      for (const leaving of leavings) {
+        signal?.throwIfAborted()
+        const where = await carryOut(leaving, uuid, context, options, signal)
+        if (where === undefined) parked.push(...leaving.processes.slice(0, 1))
+        moved.push(`${namesOf(leaving)}: ${where === undefined ? 'parked in host memory' : `moved to ${where}`}`)
+      }
+      await context.release()
+      const takeBack = await options.driver?.release(uuid)
+      // An answer that comes too late is not heard, and nobody would call us back.
+      if (signal?.aborted === true) takeBack?.()
+      signal?.throwIfAborted()
+      away.set(device.id, { parked, takeBack })
+      return { left: true, moved }
+    } catch (error) {
+      await resumeAll(parked)
+      signal?.throwIfAborted()
+      if (!EGpuError.is(error)) throw error
+      return { left: false, reason: error.message }
+    } finally {
+      await context.release()
     }
   }
 
@@ -53,39 +91,16 @@ export function cudaGuest(options: CudaGuestOptions = {}): CudaGuest {
       const { uuid } = device.identity
       // Only NVIDIA's GPUs have such a UUID, and only they have CUDA processes.
       if (uuid?.startsWith('GPU-') !== true) return { left: true, moved: [] }
-      const parked: CudaProcess[] = []
-      const moved: string[] = []
-      try {
-        const leavings = await planIn(context, uuid, { ...options, signal })
-        const staying = leavings.flatMap((one) => (one.how === 'stay' ? [`${namesOf(one)}: ${one.reason}`] : []))
-        if (staying.length > 0) return { left: false, reason: staying.join('; ') }
-        for (const leaving of leavings) {
-          signal?.throwIfAborted()
-          const where = await carryOut(leaving, uuid, context, options, signal)
-          if (where === undefined) parked.push(...leaving.processes.slice(0, 1))
-          moved.push(`${namesOf(leaving)}: ${where === undefined ? 'parked in host memory' : `moved to ${where}`}`)
-        }
-      } catch (error) {
-        await resumeAll(parked)
-        signal?.throwIfAborted()
-        if (!EGpuError.is(error)) throw error
-        return { left: false, reason: error.message }
-      } finally {
-        await context.release()
-      }
-      const takeBack = await options.driver?.release(uuid)
-      away.set(device.id, { parked, takeBack })
-      return { left: true, moved }
+      return await track(leave(device, uuid, signal))
     },
     stay(device: EGpuDevice): void {
       const left = away.get(device.id)
       away.delete(device.id)
       left?.takeBack?.()
-      const back = resumeAll(left?.parked ?? []).finally(() => comingBack.delete(back))
-      comingBack.add(back)
+      void track(resumeAll(left?.parked ?? []))
     },
     async settled(): Promise<void> {
-      await Promise.all(comingBack)
+      await Promise.all(underWay)
     },
   }
 }

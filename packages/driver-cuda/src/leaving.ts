@@ -49,7 +49,7 @@ export async function planIn(
   for (const process of processes.filter(isOn)) {
     groups.set(
       process.group.join(),
-      processes.filter(({ pid }) => process.group.includes(pid)),
+      processes.filter(({ pid, state }) => process.group.includes(pid) && state !== ProcessState.Checkpointed),
     )
   }
   const promised = new Map<string, number>()

@@ -91,7 +91,7 @@ it('resumes everybody who is parked after a re-plug', async () => {
 })
 
 it('parks all of a process group or none', async () => {
-  const pair = await machine.startPair()
+  const { pids: pair } = await machine.startGroup()
   await cudaGuest({ ...machine.options, alwaysPark: true }).leave(await device(0), { signal: signal() })
   expect(pair.map((pid) => machine.process(pid))).toEqual(['2 0', '2 0'])
 })

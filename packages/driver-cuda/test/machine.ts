@@ -189,18 +189,28 @@ export class FakeMachine implements Disposable {
     return { pid: child.pid as number, child, output, lines, finish }
   }
 
-  /** Two programs of one process group; their pids. */
-  async startPair(): Promise<readonly number[]> {
-    const script = '"$0" 0 1048576 0 5 >/dev/null & "$0" 0 1048576 0 5 >/dev/null & echo $(jobs -p); wait'
+  /** Two programs of one process group; `join` starts another one in it. All pids. */
+  async startGroup(): Promise<{ readonly pids: readonly number[]; join(): Promise<number> }> {
+    const one = '"$0" 0 1048576 0 5 >/dev/null &'
+    const script = `${one} ${one} echo $(jobs -p); read; ${one} echo $!; wait`
     const shell = spawn('bash', ['-c', script, this.built.victim], {
       detached: true,
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['pipe', 'pipe', 'inherit'],
     })
-    const text = await new Promise<string>((resolve) => shell.stdout.setEncoding('utf8').once('data', resolve))
-    const pids = text.trim().split(' ').map(Number)
     this.#groups.add(shell.pid as number)
-    await this.until('two victims to compute', () => pids.every((pid) => this.process(pid) !== 'gone'))
-    return pids
+    shell.stdout.setEncoding('utf8')
+    const next = async (): Promise<number[]> => {
+      const text = await new Promise<string>((resolve) => shell.stdout.once('data', resolve))
+      const pids = text.trim().split(' ').map(Number)
+      await this.until('victims to compute', () => pids.every((pid) => this.process(pid) !== 'gone'))
+      return pids
+    }
+    const pids = await next()
+    const join = async (): Promise<number> => {
+      shell.stdin.write('\n')
+      return (await next())[0] as number
+    }
+    return { pids, join }
   }
 
   /** What a victim prints when nobody disturbs it. */

@@ -1,20 +1,21 @@
 import {
   closeSync,
+  existsSync,
   fsyncSync,
   linkSync,
   lstatSync,
   mkdirSync,
   openSync,
-  readFileSync,
   readdirSync,
   renameSync,
+  rmSync,
   unlinkSync,
-  writeSync,
+  writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
-import { bootId, readProcess } from '../processes/proc.ts'
+import { bootId, readProcess, readText } from '../processes/proc.ts'
 
 interface ProcessId {
   readonly pid: number
@@ -39,8 +40,10 @@ export interface JournalEntry extends ProcessId {
 /** For the process's user alone, and gone after a reboot, as the processes are. */
 export function defaultStateDirectory(): string {
   const uid = process.getuid?.()
-  const runtime = process.env['XDG_RUNTIME_DIR']
   if (uid === 0) return '/run/egpu/cuda'
+  // Where a login has it: `su`, cron and services leave the variable out, and have to find what a login noted.
+  const login = `/run/user/${uid}`
+  const runtime = process.env['XDG_RUNTIME_DIR'] ?? (existsSync(login) ? login : undefined)
   return runtime === undefined ? join(tmpdir(), `egpu-cuda-${uid}`) : join(runtime, 'egpu', 'cuda')
 }
 
@@ -62,23 +65,13 @@ export class Journal {
     this.#self = { pid: process.pid, startTime: readProcess('/proc', process.pid)?.startTime ?? '' }
   }
 
-  /** Everything noted in this boot, oldest names first. */
+  /** Everything noted in this boot, by the names of the files. */
   entries(): readonly JournalEntry[] {
-    let names: string[]
-    try {
-      names = readdirSync(this.#directory)
-    } catch {
-      return []
-    }
-    return names
-      .filter((name) => /^\d+-\d+\.json(\.\d+)?$/.test(name))
+    return this.#names()
+      .filter((name) => entryName.test(name))
       .sort()
       .map((name) => this.#read(join(this.#directory, name)))
       .filter((entry) => entry !== undefined)
-  }
-
-  find({ pid, startTime }: ProcessId): JournalEntry | undefined {
-    return this.#read(this.#path({ pid, startTime }))
   }
 
   /** Whether somebody is at it who is alive. */
@@ -87,47 +80,110 @@ export class Journal {
   }
 
   /**
-   * Notes that we begin with this process. What a dead owner left, and what is parked, is taken over. Throws
-   * `EGPU_DEVICE_BUSY` when a living process is at it.
+   * Notes that we begin with this process, and gives what was noted before: what a dead owner left, or that it is parked.
+   * Only now does the state that the driver tells stay as it is, so look at it after this. Throws `EGPU_DEVICE_BUSY`
+   * when a living process is at it, `EGPU_PERMISSION_DENIED` when nothing can be noted.
    */
-  claim(about: Omit<JournalEntry, 'version' | 'bootId' | 'owner' | 'goal'>): void {
-    this.#prepare()
-    const path = this.#path(about)
-    const content = this.#entry({ ...about, goal: 'running', owner: this.#self })
-    if (this.#create(path, content)) return
-    const other = this.#read(path)
-    if (other !== undefined && this.isOwned(other)) throw busy(other)
-    // Only one of several that want it gets the file by its name.
-    const taken = `${path}.${this.#self.pid}`
-    try {
-      renameSync(path, taken)
-    } catch {
-      throw busy(other ?? about)
-    }
-    if (!this.#create(path, content)) throw busy(about)
-    unlinkSync(taken)
+  claim(about: Omit<JournalEntry, 'version' | 'bootId' | 'owner' | 'goal'>): JournalEntry | undefined {
+    return this.#noting(() => {
+      this.#prepare()
+      const path = this.#path(about)
+      const mark = this.#announce(about, path)
+      try {
+        // Of two who announce themselves at once, at least one sees the other here, or in the entry below.
+        for (const name of this.#names()) {
+          const other = join(this.#directory, name)
+          if (other === mark || !other.startsWith(`${path}.`)) continue
+          const entry = this.#read(other)
+          if (entry !== undefined && this.isOwned(entry)) throw busy(entry)
+          rmSync(other, { force: true })
+        }
+        const before = this.#read(path)
+        if (before !== undefined && this.isOwned(before)) throw busy(before)
+        renameSync(mark, path)
+        this.#syncDirectory()
+        return before
+      } catch (error) {
+        rmSync(mark, { force: true })
+        throw error
+      }
+    })
+  }
+
+  /** We have done nothing to it after all: what was noted before our claim is noted again. */
+  unclaim(id: ProcessId, before: JournalEntry | undefined): void {
+    if (before === undefined) this.forget(id)
+    else this.#noting(() => this.#replace(id, this.#entry(before)))
   }
 
   /** It is parked now and stays so without us. */
   parked(id: ProcessId): void {
-    const entry = this.find(id)
-    if (entry !== undefined) this.#replace(id, this.#entry({ ...entry, goal: 'parked', owner: undefined }))
+    // Without its note nobody would find it again.
+    if (!this.#change(id, { goal: 'parked', owner: undefined })) this.#noting(noteIsGone)
+  }
+
+  /** What it holds, seen while it can make no more CUDA calls. */
+  holds(id: ProcessId, gpus: JournalEntry['gpus']): void {
+    this.#change(id, { gpus })
   }
 
   /** We could not finish and are no longer at it; whoever recovers may be. */
   disown(id: ProcessId): void {
-    const entry = this.find(id)
-    if (entry !== undefined) this.#replace(id, this.#entry({ ...entry, owner: undefined }))
+    this.#change(id, { owner: undefined })
   }
 
-  /** It runs, or has ended: there is nothing to remember. */
+  /**
+   * It runs, or has ended: there is nothing to remember. A note that cannot be taken away does no harm, as recovery asks
+   * the driver.
+   */
   forget(id: ProcessId): void {
     const path = this.#path(id)
-    for (const name of readdirSync(this.#directory)) {
+    for (const name of this.#names()) {
       const file = join(this.#directory, name)
-      if (file === path || file.startsWith(`${path}.`)) unlinkSync(file)
+      if (file !== path && !file.startsWith(`${path}.`)) continue
+      try {
+        unlinkSync(file)
+      } catch {
+        // It is gone, or on a file system that has become read-only.
+      }
     }
-    this.#syncDirectory()
+  }
+
+  /** False when there is no note. */
+  #change(id: ProcessId, change: Partial<JournalEntry>): boolean {
+    return this.#noting(() => {
+      const entry = this.#read(this.#path(id))
+      if (entry !== undefined) this.#replace(id, this.#entry({ ...entry, ...change }))
+      return entry !== undefined
+    })
+  }
+
+  /** A full disk or a missing right as an error of this SDK. */
+  #noting<T>(work: () => T): T {
+    try {
+      return work()
+    } catch (cause) {
+      if (EGpuError.is(cause)) throw cause
+      const why = cause instanceof Error ? cause.message : String(cause)
+      throw new EGpuError(
+        EGpuErrorCode.PermissionDenied,
+        `nothing can be noted in ${this.#directory} (${why}), and without a note a crash could leave a program stopped: make room there, or name another stateDirectory`,
+        { cause, driver: 'cuda' },
+      )
+    }
+  }
+
+  /** The file that says that we are about to claim. There is one for each of us who wants it. */
+  #announce(about: Omit<JournalEntry, 'version' | 'bootId' | 'owner' | 'goal'>, path: string): string {
+    const mark = `${path}.${this.#self.pid}`
+    const content = this.#entry({ ...about, goal: 'running', owner: this.#self })
+    if (this.#create(mark, content)) return mark
+    const other = this.#read(mark)
+    if (other !== undefined && this.isOwned(other)) throw busy(other)
+    // Left by a dead process that had our pid.
+    rmSync(mark, { force: true })
+    if (this.#create(mark, content)) return mark
+    throw busy(about)
   }
 
   #entry(entry: Omit<JournalEntry, 'version' | 'bootId'>): string {
@@ -145,7 +201,6 @@ export class Journal {
     } finally {
       unlinkSync(scratch)
     }
-    this.#syncDirectory()
     return true
   }
 
@@ -156,12 +211,11 @@ export class Journal {
 
   #write(content: string): string {
     const scratch = join(this.#directory, `.${this.#self.pid}-${nextScratch++}`)
-    const file = openSync(scratch, 'w', 0o600)
     try {
-      writeSync(file, content)
-      fsyncSync(file)
-    } finally {
-      closeSync(file)
+      writeFileSync(scratch, content, { mode: 0o600, flush: true })
+    } catch (error) {
+      rmSync(scratch, { force: true })
+      throw error
     }
     return scratch
   }
@@ -190,17 +244,68 @@ export class Journal {
     return join(this.#directory, `${pid}-${startTime}.json`)
   }
 
-  #read(path: string): JournalEntry | undefined {
+  #names(): readonly string[] {
     try {
-      const entry = JSON.parse(readFileSync(path, 'utf8')) as JournalEntry
-      return entry.version === 1 && entry.bootId === this.#bootId && Number.isSafeInteger(entry.pid) ? entry : undefined
+      return readdirSync(this.#directory)
     } catch {
-      return undefined
+      return []
     }
+  }
+
+  /**
+   * Notes of other boots are of no process that is there. One that cannot be read, as after a power failure, still says
+   * with its name whom it was about, and it may be stopped.
+   */
+  #read(path: string): JournalEntry | undefined {
+    const [, pid, startTime = ''] = entryName.exec(basename(path).replace(/(?<=\.json)\.\d+$/, '')) ?? []
+    const text = readText(path)
+    if (text === undefined || pid === undefined) return undefined
+    const entry = parsed(text)
+    if (entry === undefined || entry.pid !== Number(pid) || entry.startTime !== startTime) {
+      const name = readProcess(this.#procRoot, Number(pid))?.name ?? 'a process'
+      return {
+        version: 1,
+        bootId: this.#bootId,
+        pid: Number(pid),
+        startTime,
+        goal: 'running',
+        group: [Number(pid)],
+        name,
+        gpus: [],
+      }
+    }
+    return entry.bootId === this.#bootId ? entry : undefined
   }
 }
 
+const entryName = /^(\d+)-(\d+)\.json$/
+
+/** `undefined` for what no version of ours has written whole. */
+function parsed(text: string): JournalEntry | undefined {
+  try {
+    const entry = JSON.parse(text) as Partial<JournalEntry> | null
+    const isWhole =
+      entry?.version === 1 &&
+      (entry.goal === 'running' || entry.goal === 'parked') &&
+      typeof entry.bootId === 'string' &&
+      typeof entry.name === 'string' &&
+      isArrayOf(entry.group, (pid) => Number.isSafeInteger(pid)) &&
+      isArrayOf(entry.gpus, (gpu) => typeof gpu?.uuid === 'string' && typeof gpu.bytes === 'number')
+    return isWhole ? (entry as JournalEntry) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isArrayOf<T>(value: readonly T[] | undefined, is: (element: T) => boolean): boolean {
+  return Array.isArray(value) && value.every(is)
+}
+
 let nextScratch = 0
+
+function noteIsGone(): never {
+  throw new Error('the note of a program was taken away')
+}
 
 function busy({ pid, owner }: { readonly pid: number; readonly owner?: ProcessId | undefined }): EGpuError {
   const who = owner === undefined ? 'another process' : `process ${owner.pid}`

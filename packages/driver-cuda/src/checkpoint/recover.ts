@@ -1,8 +1,9 @@
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
 import { CudaContext } from '../context.ts'
 import type { CudaOptions } from '../context.ts'
 import { readProcess } from '../processes/proc.ts'
-import type { JournalEntry } from './journal.ts'
+import type { Journal, JournalEntry } from './journal.ts'
 import { ProcessState, stepError } from './results.ts'
 import { Steps, memberOf } from './steps.ts'
 
@@ -54,30 +55,53 @@ export async function recoverIn(
 async function recover({ journal, procRoot }: CudaContext, steps: Steps, entry: JournalEntry): Promise<Recovery> {
   const { pid, name, startTime } = entry
   const member = memberOf({ pid, startTime, name, memory: entry.gpus })
-  if (readProcess(procRoot, pid)?.startTime !== startTime) {
+  const hasEnded = (): boolean => readProcess(procRoot, pid)?.startTime !== startTime
+  const ended = (): Recovery => {
     journal.forget(entry)
     return { pid, name, outcome: 'ended' }
   }
+  if (hasEnded()) return ended()
   if (journal.isOwned(entry)) return { pid, name, outcome: 'busy' }
+  const isParked = async ({ goal }: JournalEntry): Promise<boolean> =>
+    goal === 'parked' && (await steps.state(member)) === ProcessState.Checkpointed
   try {
     await steps.initialize()
-    if (entry.goal === 'parked' && (await steps.state(member)) === ProcessState.Checkpointed) {
+    if (await isParked(entry)) return { pid, name, outcome: 'parked' }
+    const before = claimed(journal, entry)
+    if (before !== undefined && (await isParked(before))) {
+      journal.unclaim(entry, before)
       return { pid, name, outcome: 'parked' }
     }
-    journal.claim(entry)
     await steps.settleRunning(member)
     journal.forget(entry)
     return { pid, name, outcome: 'running' }
   } catch (error) {
-    if (readProcess(procRoot, pid)?.startTime !== startTime) {
-      journal.forget(entry)
-      return { pid, name, outcome: 'ended' }
-    }
+    if (hasEnded()) return ended()
+    if (EGpuError.is(error, EGpuErrorCode.DeviceBusy)) return { pid, name, outcome: 'busy' }
+    disown(journal, entry)
     return {
       pid,
       name,
       outcome: 'held',
       error: stepError(error, `${name} (pid ${pid}) could not be set to work again`),
     }
+  }
+}
+
+/** What was noted when it became ours. Where nothing can be noted, it is set to work all the same. */
+function claimed(journal: Journal, entry: JournalEntry): JournalEntry | undefined {
+  try {
+    return journal.claim(entry)
+  } catch (error) {
+    if (EGpuError.is(error, EGpuErrorCode.DeviceBusy)) throw error
+    return entry
+  }
+}
+
+function disown(journal: Journal, entry: JournalEntry): void {
+  try {
+    journal.disown(entry)
+  } catch {
+    // Then it is free for others once we have ended.
   }
 }

@@ -3,7 +3,13 @@ import type { AbortOptions } from '@egpu/core'
 import type { CudaContext } from '../context.ts'
 import { NvmlReturn } from '../nvml/failure.ts'
 import { NvmlFailure } from '../host/native-host.ts'
+import type { NativeHost } from '../host/native-host.ts'
+import { groupsOf } from '../processes/groups.ts'
+import { isZombie, readProcess } from '../processes/proc.ts'
+import { computingOn, memoryOf } from '../processes/survey.ts'
 import type { CudaProcessFacts } from '../processes/survey.ts'
+import { assertHostRoom } from './host-room.ts'
+import type { JournalEntry } from './journal.ts'
 import { withProgress } from './progress.ts'
 import type { OnProgress } from './progress.ts'
 import { CudaResult, ProcessState, StepFailure, stepError } from './results.ts'
@@ -33,15 +39,18 @@ const afterHangMs = 2_000
  */
 export class Transition {
   readonly #context: CudaContext
-  readonly #members: readonly Member[]
-  readonly #processes: readonly CudaProcessFacts[]
+  #members: readonly Member[]
   readonly #options: TransitionOptions
   #startedAt = 0
-  readonly #arrived = new Set<number>()
+  /** Pids that somebody else has begun with: taking that back is not ours. */
+  readonly #foreign = new Set<number>()
+  /** Who has been restored to another GPU, as it is there. */
+  readonly #arrived = new Map<number, Member>()
+  /** Everybody has been restored, and perhaps goes on already: from here the only way is forward. */
+  #isThrough = false
 
   constructor(context: CudaContext, processes: readonly CudaProcessFacts[], options: TransitionOptions) {
     this.#context = context
-    this.#processes = processes
     this.#options = options
     this.#members = processes.map(memberOf)
   }
@@ -65,13 +74,7 @@ export class Transition {
         await this.#commit(steps, 'running')
       },
       async (steps) => {
-        // Who has arrived already goes back, so that all are where they were.
-        for (const member of this.#members) {
-          const state = await steps.state(member).catch(() => undefined)
-          if (state !== ProcessState.Locked || !this.#hasArrived(member)) continue
-          await steps.checkpoint(member)
-          await steps.restore(located(member, mapping), inverted(mapping))
-        }
+        await this.#goBack(steps, mapping)
         await this.#runAgain(steps)
       },
     )
@@ -86,13 +89,12 @@ export class Transition {
         await this.#go(steps, mapping)
         await this.#commit(steps, 'running')
       },
-      async (steps) => {
-        for (const member of this.#members) await steps.settleParked(member)
-        for (const member of this.#members) {
+      (steps) =>
+        this.#forEach(async (member) => {
+          if (!this.#foreign.has(member.pid)) await steps.settleParked(member)
           await steps.hold(member, false)
           this.#context.journal.parked(member)
-        }
-      },
+        }),
     )
   }
 
@@ -108,22 +110,19 @@ export class Transition {
     return await cuda.use(undefined, async (host) => {
       const steps = new Steps(host, this.#context.stepsOptions)
       await steps.initialize()
-      for (const member of this.#members) {
-        const state = await steps.state(member).catch((error: unknown) => {
-          throw stepError(error, `${member.name} (pid ${member.pid}) was left alone`)
-        })
-        if (state !== expected) throw isElsewhere(member, state)
-      }
-      this.#claim()
+      await this.#claim(steps, expected)
       const letGo = this.#context.keepNvml()
       try {
         for (const member of this.#members) await steps.hold(member, true)
         this.#startedAt = clock.now()
         await work(steps)
       } catch (error) {
-        const failure = await this.#undone(host.isOver ? undefined : steps, undo)
-        signal?.throwIfAborted()
-        throw await this.#explained(error, failure, what)
+        const failure = await this.#undone(host, steps, undo)
+        // Who was through runs where it was to go after all.
+        if (!this.#isThrough || failure !== undefined) {
+          if (failure === undefined) signal?.throwIfAborted()
+          throw await this.#explained(error, failure, what)
+        }
       } finally {
         letGo()
       }
@@ -133,19 +132,22 @@ export class Transition {
     })
   }
 
-  /** All or none. */
-  #claim(): void {
-    const claimed: Member[] = []
+  /** All or none, and only in the state they are expected in: then nobody else of ours is at them. */
+  async #claim(steps: Steps, expected: ProcessState): Promise<void> {
+    const { journal } = this.#context
+    const claimed: { readonly member: Member; readonly before: JournalEntry | undefined }[] = []
     const group = this.#members.map(({ pid }) => pid)
     try {
-      for (const { pid, startTime, name, memory } of this.#processes) {
-        const gpus = memory.map(({ uuid, bytes = 0 }) => ({ uuid, bytes }))
-        this.#context.journal.claim({ pid, startTime, name, group, gpus })
-        claimed.push(memberOf({ pid, startTime, name, memory: gpus }))
+      for (const member of this.#members) {
+        const { pid, startTime, name, memory } = member
+        const before = journal.claim({ pid, startTime, name, group, gpus: memory })
+        claimed.push({ member, before })
+        const state = await steps.state(member)
+        if (state !== expected) throw isElsewhere(member, state)
       }
     } catch (error) {
-      for (const member of claimed) this.#context.journal.forget(member)
-      throw error
+      for (const { member, before } of claimed) attempt(() => journal.unclaim(member, before))
+      throw stepError(error, `${namesOf(this.#members)} was left alone`)
     }
   }
 
@@ -154,43 +156,100 @@ export class Transition {
     const { signal } = this.#options
     for (const member of this.#members) {
       signal?.throwIfAborted()
-      await steps.lock(member, this.#context.lockTimeoutMs)
+      await this.#unlessForeign(member, () => steps.lock(member, this.#context.lockTimeoutMs))
     }
-    await this.#assertUnshared()
-    for (const member of this.#members) {
+    await this.#lookAgain()
+    for (const [index, member] of this.#members.entries()) {
       signal?.throwIfAborted()
+      assertHostRoom(this.#context, this.#members.slice(index))
       await this.#watched(member, 'checkpoint', () => steps.checkpoint(member))
     }
   }
 
   /**
    * Looks once more now that nobody can make a CUDA call any more: memory that was shared a moment ago would make a
-   * checkpoint that cannot be restored.
+   * checkpoint that cannot be restored, a program that joined the group would wait for ever for those who stand still,
+   * and more memory than was noted might not fit where it has to go back to.
    */
-  async #assertUnshared(): Promise<void> {
+  async #lookAgain(): Promise<void> {
+    const { gpus, journal } = this.#context
     const { signal } = this.#options
     const pids = this.#members.map(({ pid }) => pid)
-    const imports = await this.#context.gpus
+    const imports = await gpus
       .use((host) => host.call('kernel.imported', { pids }, { signal }))
       // A driver that cannot be asked: the first look has refused whoever has neighbours.
       .catch(() => [])
     const shared = imports.find(({ bytes }) => bytes > 0)
-    if (shared === undefined) return
-    throw new EGpuError(
-      EGpuErrorCode.NotSupported,
-      `process ${shared.pid} was left alone: it has just opened ${shared.bytes} bytes of another process's GPU memory (CUDA IPC), which NVIDIA could not restore`,
-      { driver: 'cuda' },
-    )
+    if (shared !== undefined) {
+      throw new EGpuError(
+        EGpuErrorCode.NotSupported,
+        `process ${shared.pid} was left alone: it has just opened ${shared.bytes} bytes of another process's GPU memory (CUDA IPC), which NVIDIA could not restore`,
+        { driver: 'cuda' },
+      )
+    }
+    const computing = await computingOn(this.#context, { signal })
+    const joined = this.#joinedBy(computing.map(({ pid }) => pid))
+    if (joined !== undefined) {
+      throw new EGpuError(
+        EGpuErrorCode.DeviceBusy,
+        `${namesOf(this.#members)}: process ${joined} has just joined the group, which is stopped as a whole or not at all; list the processes and try again`,
+        { driver: 'cuda' },
+      )
+    }
+    this.#members = this.#members.map((member) => {
+      const holdings = computing.filter(({ pid }) => pid === member.pid)
+      const memory = memoryOf(holdings, (busId) => gpus.uuidOf(busId))
+      const now = memory.length === 0 ? member : memberOf({ ...member, memory })
+      if (now.bytes !== member.bytes) journal.holds(member, now.memory)
+      return now
+    })
+  }
+
+  /** Somebody who belongs to the group and is not among those that are stopped. */
+  #joinedBy(computing: readonly number[]): number | undefined {
+    const { procRoot } = this.#context
+    const own = new Set(this.#members.map(({ pid }) => pid))
+    const pids = [...new Set([...own, ...computing])].filter((pid) => !isZombie(procRoot, pid))
+    const groups = groupsOf(pids, (pid) => readProcess(procRoot, pid))
+    return [...own].flatMap((pid) => groups.get(pid) ?? []).find((pid) => !own.has(pid))
   }
 
   /** Everybody gets memory back before anybody may work. */
   async #go(steps: Steps, mapping: Mapping): Promise<void> {
     for (const member of this.#members) {
       this.#options.signal?.throwIfAborted()
-      await this.#watched(member, 'restore', () => steps.restore(member, mapping))
-      this.#arrived.add(member.pid)
+      await this.#watched(member, 'restore', () => this.#unlessForeign(member, () => steps.restore(member, mapping)))
+      if (mapping !== undefined) this.#arrived.set(member.pid, located(member, mapping))
     }
-    for (const member of this.#members) await steps.unlock(member)
+    this.#isThrough = true
+    await this.#forEach((member) => steps.unlock(member))
+  }
+
+  /** Who has arrived already goes back, so that all are where they were; who cannot goes on where it is. */
+  async #goBack(steps: Steps, mapping: ReadonlyMap<string, string>): Promise<void> {
+    if (this.#isThrough) return
+    for (const member of this.#members) {
+      const arrived = this.#arrived.get(member.pid)
+      if (arrived === undefined) continue
+      try {
+        if ((await steps.state(member)) !== ProcessState.Locked) continue
+        await steps.checkpoint(arrived)
+        await steps.restore(arrived, inverted(mapping))
+        this.#arrived.delete(member.pid)
+      } catch {
+        // Whatever state that has left it in, it is to run.
+      }
+    }
+  }
+
+  /** A step that somebody else is in the middle of is theirs to take back. */
+  async #unlessForeign(member: Member, step: () => Promise<void>): Promise<void> {
+    try {
+      await step()
+    } catch (error) {
+      if (error instanceof StepFailure && error.result === CudaResult.IllegalState) this.#foreign.add(member.pid)
+      throw error
+    }
   }
 
   async #commit(steps: Steps, goal: 'running' | 'parked'): Promise<void> {
@@ -201,19 +260,21 @@ export class Transition {
     }
   }
 
-  #hasArrived({ pid }: Member): boolean {
-    return this.#arrived.has(pid)
+  #runAgain(steps: Steps): Promise<void> {
+    return this.#forEach(async (member) => {
+      if (!this.#foreign.has(member.pid)) await steps.settleRunning(this.#arrived.get(member.pid) ?? member)
+      await steps.hold(member, false)
+      this.#context.journal.forget(member)
+    })
   }
 
-  async #runAgain(steps: Steps): Promise<void> {
+  /** One that fails keeps none of the others from it. Who has ended, or is beyond repair, is held no more. */
+  async #forEach(work: (member: Member) => Promise<void>): Promise<void> {
     const failures: unknown[] = []
     for (const member of this.#members) {
       try {
-        await steps.settleRunning(member)
-        await steps.hold(member, false)
-        this.#context.journal.forget(member)
+        await work(member)
       } catch (error) {
-        // Ended, or beyond repair: nothing is held any more.
         const isOver = EGpuError.is(error, EGpuErrorCode.ProcessNotFound) || hasFailed(error)
         if (isOver) this.#context.journal.forget(member)
         else failures.push(error)
@@ -222,28 +283,32 @@ export class Transition {
     if (failures.length > 0) throw failures[0]
   }
 
-  /** Takes back what was done; a host that was given up is replaced first. */
-  async #undone(steps: Steps | undefined, undo: (steps: Steps) => Promise<void>): Promise<unknown> {
-    const { cuda } = this.#context
+  /** Takes back what was done, or completes what is through. A host that is given up, or dies, is replaced once. */
+  async #undone(host: NativeHost, steps: Steps, undo: (steps: Steps) => Promise<void>): Promise<unknown> {
+    const { cuda, journal } = this.#context
+    const back = (by: Steps): Promise<void> => (this.#isThrough ? this.#runAgain(by) : undo(by))
     try {
-      if (steps !== undefined) await undo(steps)
-      else {
-        await cuda.use(undefined, async (host) => {
-          // The driver hung a moment ago: it gets a short chance, and recovery the rest.
-          const fresh = new Steps(host, { ...this.#context.stepsOptions, stepTimeoutMs: afterHangMs })
-          await fresh.initialize()
-          await undo(fresh)
-        })
+      if (!host.isOver) {
+        try {
+          return await back(steps)
+        } catch (error) {
+          if (!host.isOver) throw error
+        }
       }
-      return undefined
+      return await cuda.use(undefined, async (another) => {
+        // The driver hung a moment ago: it gets a short chance, and recovery the rest.
+        const fresh = new Steps(another, { ...this.#context.stepsOptions, stepTimeoutMs: afterHangMs })
+        await fresh.initialize()
+        await back(fresh)
+      })
     } catch (error) {
-      for (const member of this.#members) this.#context.journal.disown(member)
+      for (const member of this.#members) attempt(() => journal.disown(member))
       return error
     }
   }
 
   async #explained(error: unknown, failure: unknown, what: string): Promise<unknown> {
-    const names = this.#members.map(({ pid, name }) => `${name} (pid ${pid})`).join(', ')
+    const names = namesOf(this.#members)
     const lost = mayMeanLoss(error) ? await this.#lostGpu() : undefined
     const rest =
       failure === undefined
@@ -254,13 +319,16 @@ export class Transition {
       return new EGpuError(EGpuErrorCode.DeviceLost, text, { cause: error, driver: 'cuda', deviceId: lost })
     }
     const explained = stepError(error, `${names} ${what}`)
-    if (failure === undefined || !EGpuError.is(explained)) return explained
-    return new EGpuError(explained.code, `${explained.message}${rest}`, { cause: explained, driver: 'cuda' })
+    if (failure === undefined) return explained
+    const [code, text] = EGpuError.is(explained)
+      ? [explained.code, explained.message]
+      : [EGpuErrorCode.MigrationFailed, `${names} ${what}: ${String(explained)}`]
+    return new EGpuError(code, `${text}${rest}`, { cause: explained, driver: 'cuda' })
   }
 
   /** Whether the driver says that a GPU of ours is gone; a question with an end. */
   async #lostGpu(): Promise<string | undefined> {
-    for (const uuid of new Set(this.#processes.flatMap(({ memory }) => memory.map((one) => one.uuid)))) {
+    for (const uuid of new Set(this.#members.flatMap(({ memory }) => memory.map((one) => one.uuid)))) {
       const gpu = this.#context.gpus.touchable(uuid)
       if (gpu === undefined) return uuid
       if (gpu === 'asleep') continue
@@ -298,6 +366,19 @@ function mayMeanLoss(error: unknown): boolean {
 
 function hasFailed(error: unknown): boolean {
   return error instanceof StepFailure && error.state === ProcessState.Failed
+}
+
+/** What may fail without consequences. */
+function attempt(work: () => void): void {
+  try {
+    work()
+  } catch {
+    // The note stays as it is, and recovery finds out.
+  }
+}
+
+function namesOf(members: readonly Member[]): string {
+  return members.map(({ pid, name }) => `${name} (pid ${pid})`).join(', ')
 }
 
 function isElsewhere({ pid, name }: Member, state: ProcessState): EGpuError {

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { createRequire } from 'node:module'
-import { EGpuError, EGpuErrorCode, abandonable } from '@egpu/core'
+import { EGpuError, EGpuErrorCode, abandonable, systemClock } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
 import type { HostCalls, HostConfig, HostReply, RawEvent } from './protocol.ts'
 
@@ -97,7 +97,8 @@ export class NativeHost implements AsyncDisposable {
       this.#pending.set(id, { resolve, reject })
       this.#child.channel?.ref()
       this.#child.send({ id, call, args }, (error) => {
-        if (error !== null) this.#settle(id)?.reject(unavailable(`cannot be reached: ${error.message}`))
+        // It is dying; that it has ended is told later.
+        if (error !== null) this.#end(`cannot be reached: ${error.message}`)
       })
     }).finally(() => clearTimeout(timer))
     return (await abandonable(answer, signal)) as HostCalls[K][1]
@@ -115,13 +116,11 @@ export class NativeHost implements AsyncDisposable {
     this.#end('was closed')
     const timer = setTimeout(() => this.#child.kill('SIGKILL'), endingMs)
     // One in an uninterruptible system call does not even die: it is left behind.
-    const late = setTimeout(() => this.#resolveLate?.(), endingMs * 2)
-    await Promise.race([this.#exited, new Promise<void>((resolve) => (this.#resolveLate = resolve))])
+    const late = new AbortController()
+    await Promise.race([this.#exited, systemClock.sleep(endingMs * 2, { signal: late.signal }).catch(() => undefined)])
     clearTimeout(timer)
-    clearTimeout(late)
+    late.abort()
   }
-
-  #resolveLate: (() => void) | undefined;
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()

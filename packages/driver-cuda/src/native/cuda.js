@@ -12,8 +12,8 @@ export class Cuda {
   #initialized
   /** Processes that must not stay locked when whoever asked for it dies. @type {Set<number>} */
   #held = new Set()
-  /** Calls that are under way. @type {Set<Promise<unknown>>} */
-  #running = new Set()
+  /** The call that is under way with each process. @type {Map<number, Promise<unknown>>} */
+  #running = new Map()
 
   /** @param {string} library */
   constructor(library) {
@@ -77,22 +77,26 @@ export class Cuda {
 
   /** Our parent died in the middle: everybody it held goes on working where it was. */
   async letAllGo() {
-    await Promise.allSettled(this.#running)
-    for (const pid of this.#held) {
-      if ((await this.state(pid)).state === state.checkpointed) await this.restore(pid, undefined)
-      if ((await this.state(pid)).state === state.locked) await this.unlock(pid)
-    }
+    // One that hangs keeps none of the others.
+    await Promise.allSettled([...this.#held].map((pid) => this.#letGo(pid)))
   }
 
-  /** @param {((...values: any[]) => any) | undefined} fn @param {any[]} values */
-  async #step(fn, ...values) {
+  /** @param {number} pid */
+  async #letGo(pid) {
+    await this.#running.get(pid)?.catch(() => undefined)
+    if ((await this.state(pid)).state === state.checkpointed) await this.restore(pid, undefined)
+    if ((await this.state(pid)).state === state.locked) await this.unlock(pid)
+  }
+
+  /** @param {((...values: any[]) => any) | undefined} fn @param {number} pid @param {any[]} values */
+  async #step(fn, pid, ...values) {
     const from = performance.now()
-    const call = inThread(fn, ...values)
-    this.#running.add(call)
+    const call = inThread(fn, pid, ...values)
+    this.#running.set(pid, call)
     try {
       return { result: (await call) ?? -1, ms: performance.now() - from }
     } finally {
-      this.#running.delete(call)
+      if (this.#running.get(pid) === call) this.#running.delete(pid)
     }
   }
 }

@@ -26,6 +26,13 @@ function openNvml() {
   return nvml
 }
 
+/** Knows the GPUs, also when this process replaces one that was asked to list them. */
+function listedNvml() {
+  const opened = openNvml()
+  if (!opened.isListed) opened.list(config.busIds)
+  return opened
+}
+
 function openCuda() {
   cuda ??= new Cuda(config.cudaLibrary)
   return cuda
@@ -37,7 +44,7 @@ const calls = {
   'nvml.list': () => ({ driverVersion: openNvml().driverVersion(), devices: openNvml().list(config.busIds) }),
   'nvml.health': ({ busId, withLink }) => openNvml().health(busId, withLink),
   'nvml.details': ({ busId }) => openNvml().details(busId),
-  'nvml.processes': () => openNvml().processes(),
+  'nvml.processes': () => listedNvml().processes(),
   'nvml.watch': watchEvents,
   'kernel.imported': ({ pids }) => importedBytes(pids),
   'cuda.version': () => ({ version: openCuda().version(), canCheckpoint: openCuda().canCheckpoint }),
@@ -54,7 +61,7 @@ const calls = {
 function importedBytes(pids) {
   const manager = new ResourceManager(config.systemLibrary, config.devRoot)
   try {
-    return openNvml()
+    return listedNvml()
       .nodes()
       .flatMap((gpu) => [...manager.importedBytes(gpu, pids)].map(([pid, bytes]) => ({ busId: gpu.busId, pid, bytes })))
   } finally {

@@ -154,7 +154,7 @@ export class Nvml {
 
   /** The GPUs that `list` has seen and their device nodes. */
   nodes() {
-    return [...this.#handles].flatMap(([busId, handle]) => {
+    return this.#reachable().flatMap(([busId, handle]) => {
       const minor = this.#number('nvmlDeviceGetMinorNumber', handle)
       return minor === undefined ? [] : [{ busId, minor }]
     })
@@ -167,10 +167,17 @@ export class Nvml {
       ['graphics', 'nvmlDeviceGetGraphicsRunningProcesses_v3'],
       ['mps', 'nvmlDeviceGetMPSComputeRunningProcesses_v3'],
     ])
-    return [...this.#handles].flatMap(([busId, handle]) =>
+    return this.#reachable().flatMap(([busId, handle]) =>
       kinds.flatMap(([kind, call]) =>
         this.#runningProcesses(call, handle).map((process) => ({ busId, kind, ...process })),
       ),
+    )
+  }
+
+  /** GPUs that `list` has seen and that are still there: a dead one says nothing about the others. */
+  #reachable() {
+    return [...this.#handles].filter(
+      ([, handle]) => this.#call('nvmlDeviceGetMinorNumber', handle, new Uint32Array(1)) !== GPU_IS_LOST,
     )
   }
 
@@ -181,7 +188,6 @@ export class Nvml {
       const infos = Buffer.alloc(room * 24)
       const result = this.#call(call, handle, count, infos)
       if (result === INSUFFICIENT_SIZE) continue
-      this.#stopIfLost(call, result)
       if (result !== OK) return []
       return Array.from({ length: count[0] ?? 0 }, (_, index) => {
         const at = index * 24
@@ -225,6 +231,11 @@ export class Nvml {
       const [type, value] = [data.readBigUInt64LE(8), data.readBigUInt64LE(16)]
       return { result, event: { busId, type: Number(type), data: Number(value) } }
     }
+  }
+
+  /** Whether `list` has been asked. */
+  get isListed() {
+    return this.#handles.size > 0
   }
 
   /** @param {string} busId */

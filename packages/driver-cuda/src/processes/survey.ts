@@ -5,6 +5,7 @@ import { CudaResult, stateNamed } from '../checkpoint/results.ts'
 import type { ProcessState } from '../checkpoint/results.ts'
 import type { CudaContext } from '../context.ts'
 import type { RawImport, RawProcess } from '../host/protocol.ts'
+import { nvmlError } from '../nvml/failure.ts'
 import type { SeenGpu } from '../nvml/observe.ts'
 import { whyNotCheckpointable } from './checkpointable.ts'
 import type { NotCheckpointable } from './checkpointable.ts'
@@ -31,7 +32,10 @@ export interface CudaProcessFacts {
    * it may see, so it may be more than it computes on; `CUDA_VISIBLE_DEVICES` limits it. Empty while it is parked.
    */
   readonly opens: readonly string[]
-  /** As the driver says; `undefined` when it could not be asked without waking a GPU. */
+  /**
+   * As the driver says. Where it cannot be asked without waking a GPU, who was parked by this package and is on no GPU
+   * that is awake is `checkpointed`, and everybody else `undefined`.
+   */
   readonly state: ProcessState | undefined
   readonly checkpointable:
     | { readonly possible: true }
@@ -51,9 +55,7 @@ export interface Survey {
 /** Everybody who computes on a GPU, and everybody who is parked. */
 export async function survey(context: CudaContext, { signal }: AbortOptions): Promise<Survey> {
   const { gpus, driverVersion } = await context.gpus.look({ signal })
-  const holdings =
-    gpus.size === 0 ? [] : await context.gpus.use((host) => host.call('nvml.processes', undefined, { signal }))
-  const computing = holdings.filter(({ kind }) => kind !== 'graphics')
+  const computing = gpus.size === 0 ? [] : await computingOn(context, { signal })
   const noted = context.journal
     .entries()
     .filter(({ pid, startTime }) => readProcess(context.procRoot, pid)?.startTime === startTime)
@@ -90,12 +92,22 @@ export async function survey(context: CudaContext, { signal }: AbortOptions): Pr
       ...described(pid, facts.get(pid)),
       memory,
       opens: [...gpus].filter(([, { minor }]) => minor !== undefined && minors.has(minor)).map(([uuid]) => uuid),
-      state: states.get(pid),
+      state: states.get(pid) ?? (entry?.goal === 'parked' && own.length === 0 ? 'checkpointed' : undefined),
       checkpointable: reasons.length === 0 ? { possible: true } : { possible: false, reasons },
       group: groups.get(pid) ?? [pid],
     }
   })
   return { gpus, driverVersion, cudaVersion: version, processes }
+}
+
+/** Everybody who computes on a GPU that is awake, with what NVML says of it. */
+export async function computingOn(context: CudaContext, { signal }: AbortOptions): Promise<readonly RawProcess[]> {
+  try {
+    const holdings = await context.gpus.use((host) => host.call('nvml.processes', undefined, { signal }))
+    return holdings.filter(({ kind }) => kind !== 'graphics')
+  } catch (error) {
+    throw nvmlError(error)
+  }
 }
 
 /** Initialising CUDA wakes every GPU, so a machine with one asleep is not asked for states. */
@@ -146,7 +158,7 @@ function described(
   return { pid, startTime, name, command, user: userName(uid), parentPid }
 }
 
-function memoryOf(
+export function memoryOf(
   holdings: readonly RawProcess[],
   uuidOf: (busId: string) => string | undefined,
 ): { uuid: string; bytes: number | undefined }[] {

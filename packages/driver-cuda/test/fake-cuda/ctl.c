@@ -99,6 +99,18 @@ int main(int argc, char **argv) {
     // grow <pid> <bytes>: it holds so much from now on
     struct process *process = machine_process(machine, atoi(argv[2]));
     if (process) process->bytes = strtoull(argv[3], 0, 0);
+  } else if (!strcmp(verb, "state")) {
+    // state <pid> <state>: somebody else has put it there
+    struct process *process = machine_process(machine, atoi(argv[2]));
+    if (process) process->state = atoi(argv[3]);
+  } else if (!strcmp(verb, "adopt")) {
+    // adopt <gpu> <bytes> <pid>...: programs that only are there
+    for (int i = 4, slot = 0; i < argc; i++) {
+      while (slot < MAX_PROCESSES && machine->processes[slot].pid) slot++;
+      if (slot == MAX_PROCESSES) return 2;
+      struct process process = {.pid = atoi(argv[i]), .gpu = atoi(argv[2]), .bytes = strtoull(argv[3], 0, 0)};
+      machine->processes[slot] = process;
+    }
   } else if (!strcmp(verb, "checkpoint-ms")) {
     machine->checkpoint_ms = atoi(argv[2]);
   } else if (!strcmp(verb, "attached")) {

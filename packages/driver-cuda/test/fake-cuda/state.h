@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #define MAX_GPUS 4
-#define MAX_PROCESSES 16
+#define MAX_PROCESSES 256
 #define CELLS 256
 #define MAX_LOG 512
 #define MAX_EVENTS 64

@@ -12,6 +12,8 @@ export class PackSink implements ChunkSink {
   readonly #path: string
   #file: Promise<StoreFile> | undefined
   #end = 0
+  /** Calls that write to one file at a time wait for each other in the kernel, and burn a processor each while they do. */
+  #writing: Promise<unknown> = Promise.resolve()
   #unflushed = 0
   #flushing: Promise<void> | undefined
   #failure: { readonly error: unknown } | undefined
@@ -26,7 +28,9 @@ export class PackSink implements ChunkSink {
     this.#end += bytes.byteLength
     this.#file ??= this.#fs.open(this.#path, 'create')
     const file = await this.#file
-    await file.write(bytes, offset)
+    const writing = this.#writing.then(() => file.write(bytes, offset))
+    this.#writing = writing.catch(() => undefined)
+    await writing
     this.#unflushed += bytes.byteLength
     if (this.#unflushed >= flushEvery) this.#flush(file)
     return { pack: this.name, offset }

@@ -15,11 +15,7 @@ const entryPoints = readdirSync(join(root, 'packages')).flatMap((name) => {
   )
 })
 
-const wrote = run(process.execPath, [
-  '--conditions=@egpu/source',
-  '--import=tsx',
-  join(root, 'scripts/platform-support.ts'),
-])
+const wrote = run(process.execPath, ['--conditions=@egpu/source', '--import=tsx', join(root, 'scripts/made-pages.ts')])
 process.exitCode =
   wrote ||
   tool(

@@ -120,7 +120,7 @@ export function cudaDriver(options: CudaDriverOptions = {}): CudaDriver {
   const close = (): Promise<void> => {
     closing.abort(closed())
     watcher.close()
-    return (ending ??= host.release())
+    return (ending ??= host.close())
   }
 
   return {
@@ -135,7 +135,10 @@ export function cudaDriver(options: CudaDriverOptions = {}): CudaDriver {
       // CUDA is somebody else's: this driver moves its processes and opens no target itself.
       runtimes: [],
     },
-    probe: ({ signal } = {}) => abandonable(probe(gpus, signal), signal),
+    probe: ({ signal } = {}) =>
+      closing.signal.aborted
+        ? Promise.resolve({ usable: false, reason: closed().message })
+        : abandonable(probe(gpus, signal), signal),
     list: async ({ signal } = {}): Promise<DriverSnapshot> => {
       const { devices } = await look(signal)
       return {

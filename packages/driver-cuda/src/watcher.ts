@@ -29,6 +29,8 @@ export class Watcher {
   readonly #findings = new Map<string, Finding[]>()
   #told = new Map<string, DeviceObservation>()
   #signature = ''
+  /** Watches that have not ended, also those that have nothing to tell yet. */
+  #open = 0
   #loop: AbortController | undefined
   #events: Promise<() => void> | undefined
 
@@ -47,14 +49,19 @@ export class Watcher {
   }
 
   watch(signal: AbortSignal): EventQueue<DriverEvent> {
+    const end = new AbortController()
     const queue = new EventQueue<DriverEvent>({
       signal,
+      // However it ends: by the signal, or by a reader who has left.
       onEnd: () => {
+        end.abort()
         this.#queues.delete(queue)
-        if (this.#queues.size === 0) this.#stop()
+        this.#open -= 1
+        if (this.#open === 0) this.#stop()
       },
     })
-    if (!signal.aborted) void this.#begin(queue, signal)
+    this.#open += 1
+    if (!signal.aborted) void this.#begin(queue, end.signal)
     return queue
   }
 
@@ -91,8 +98,8 @@ export class Watcher {
         enclosures: [],
         findings: this.findings,
       }
-      queue.push({ type: 'resync', reason: 'started', snapshot })
       if (signal.aborted) return
+      queue.push({ type: 'resync', reason: 'started', snapshot })
       // The first watch says what has been told; to the others the differences are told like to everybody.
       if (this.#queues.size === 0) {
         this.#told = new Map(devices.map((device) => [device.key, device]))

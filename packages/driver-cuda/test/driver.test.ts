@@ -1,4 +1,6 @@
+import { getEventListeners } from 'node:events'
 import { EGpuErrorCode, EGpuManager, systemClock } from '@egpu/core'
+import type { Clock } from '@egpu/core'
 import type { DriverEvent } from '@egpu/core/driver'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { cudaDriver } from '../src/index.ts'
@@ -178,4 +180,62 @@ it('says why it cannot work: no library', async () => {
 it('is one source among others of a manager', async () => {
   await using manager = await EGpuManager.create({ drivers: [make()] })
   expect(manager.devices.map(({ identity }) => identity.uuid)).toEqual([machine.uuid(0), machine.uuid(1)])
+})
+
+it('asks for nothing more when a reader has left before there was anything to read', async () => {
+  let sleeps = 0
+  const clock: Clock = {
+    now: () => systemClock.now(),
+    sleep: (...args) => {
+      sleeps += 1
+      return systemClock.sleep(...args)
+    },
+  }
+  const driver = make({ clock })
+  const watch = driver.watch({ signal: new AbortController().signal })[Symbol.asyncIterator]()
+  expect(await watch.return?.()).toMatchObject({ done: true })
+  await driver.list()
+  await systemClock.sleep(100)
+  expect(sleeps).toBe(0)
+})
+
+it('keeps hearing of Xids when another reader leaves while the first begins', async () => {
+  const driver = make()
+  const { signal } = new AbortController()
+  const [one, other] = [driver.watch({ signal }), driver.watch({ signal })].map((watch) =>
+    watch[Symbol.asyncIterator](),
+  ) as [AsyncIterator<DriverEvent>, AsyncIterator<DriverEvent>]
+  await other.return?.()
+  await nextOf(one, 'resync')
+  // Longer than a process that nobody needs is kept.
+  await systemClock.sleep(3_500)
+  machine.ctl('event', 0, 0x8, 79)
+  expect(await nextOf(one, 'device-lost')).toMatchObject({ key: machine.uuid(0) })
+})
+
+it('leaves no process behind when it is closed in the middle of many calls, and answers no more', async () => {
+  const driver = make()
+  const calls = Array.from({ length: 30 }, (_, index) =>
+    index % 2 === 0 ? driver.list() : driver.health.sample(machine.uuid(0)),
+  ).map((call) =>
+    call.then(
+      () => 'answered',
+      (error: unknown) => (error as { readonly code?: unknown }).code,
+    ),
+  )
+  await driver.close()
+  expect(machine.hosts()).toEqual([])
+  expect(new Set(await Promise.all(calls))).toEqual(new Set([EGpuErrorCode.Closed]))
+  expect(await driver.probe()).toMatchObject({ usable: false, reason: expect.stringContaining('closed') })
+  await expect(driver.list()).rejects.toMatchObject({ code: EGpuErrorCode.Closed })
+  expect(machine.hosts()).toEqual([])
+})
+
+it('has one listener on a signal that many calls share', async () => {
+  const driver = make()
+  const { signal } = new AbortController()
+  const calls = Array.from({ length: 40 }, () => driver.health.sample(machine.uuid(0), { signal }))
+  await Promise.race(calls)
+  expect(getEventListeners(signal, 'abort').length).toBeLessThanOrEqual(1)
+  await Promise.all(calls)
 })

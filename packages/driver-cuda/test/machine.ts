@@ -190,7 +190,7 @@ export class FakeMachine implements Disposable {
   }
 
   /** Two programs of one process group; `join` starts another one in it. All pids. */
-  async startGroup(): Promise<{ readonly pids: readonly number[]; join(): Promise<number> }> {
+  async startGroup(): Promise<{ readonly pids: readonly number[]; readonly join: () => Promise<number> }> {
     const one = '"$0" 0 1048576 0 5 >/dev/null &'
     const script = `${one} ${one} echo $(jobs -p); read; ${one} echo $!; wait`
     const shell = spawn('bash', ['-c', script, this.built.victim], {
@@ -223,6 +223,15 @@ export class FakeMachine implements Disposable {
   /** State (0 running, 1 locked, 2 checkpointed, 3 failed) and GPU of a process, from the fake driver itself. */
   process(pid: number): string {
     return this.ctl('process', pid)
+  }
+
+  /** Pids of our children that make calls for this machine. */
+  hosts(): readonly number[] {
+    return readdirSync('/proc/self/task')
+      .flatMap((task) => readFileSync(`/proc/self/task/${task}/children`, 'utf8').split(' '))
+      .filter((pid) => pid !== '' && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(this.home))
+      .map(Number)
+      .filter((pid) => ![...this.#victims].some((victim) => victim.pid === pid))
   }
 
   /** The calls the fake driver got: `lock <pid> <result>`. */

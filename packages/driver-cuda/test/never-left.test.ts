@@ -38,16 +38,6 @@ async function stoppedAt<T>(
   return [call]
 }
 
-function killHosts(): void {
-  const children = readdirSync('/proc/self/task').flatMap((task) =>
-    readFileSync(`/proc/self/task/${task}/children`, 'utf8').trim().split(' '),
-  )
-  for (const pid of children) {
-    const command = pid === '' ? '' : readFileSync(`/proc/${pid}/cmdline`, 'utf8')
-    if (command.includes('native/host.js') && command.includes(machine.home)) process.kill(Number(pid), 'SIGKILL')
-  }
-}
-
 const notes = (): readonly string[] => readdirSync(machine.stateDirectory)
 const noteOf = ({ pid }: Victim): string =>
   join(machine.stateDirectory, notes().find((name) => name.startsWith(`${pid}-`)) as string)
@@ -62,7 +52,7 @@ describe('when the process that makes the calls is killed', () => {
     const victim = await machine.start({ bytes: 2 ** 20 })
     const target = await find(victim.pid)
     const [call] = await stoppedAt(step, when, 0, () => target.moveTo(machine.uuid(1)))
-    killHosts()
+    for (const pid of machine.hosts()) process.kill(pid, 'SIGKILL')
     machine.ctl('go-on')
     await expect(call).rejects.toMatchObject({ code: EGpuErrorCode.NativeUnavailable })
     expect(machine.process(victim.pid)).toMatch(/^0 /)
@@ -73,7 +63,7 @@ describe('when the process that makes the calls is killed', () => {
     const victim = await machine.start({ bytes: 2 ** 20 })
     const target = await find(victim.pid)
     const [call] = await stoppedAt('unlock', 'after', 0, () => target.moveTo(machine.uuid(1)))
-    killHosts()
+    for (const pid of machine.hosts()) process.kill(pid, 'SIGKILL')
     machine.ctl('go-on')
     await expect(call).resolves.toMatchObject({ pids: [victim.pid] })
     expect(machine.process(victim.pid)).toBe('0 1')

@@ -1,6 +1,7 @@
+import { spawn } from 'node:child_process'
 import { EGpuErrorCode, systemClock } from '@egpu/core'
 import type { Clock } from '@egpu/core'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { listCudaProcesses, recoverCudaProcesses } from '../src/index.ts'
 import type { CudaOptions, CudaProcess, MoveProgress } from '../src/index.ts'
 import { FakeMachine } from './machine.ts'
@@ -64,6 +65,19 @@ describe('listing', () => {
     machine.setPower(1, 'suspended')
     expect(await listCudaProcesses(machine.options)).toEqual([])
     expect(machine.ctl('attached', 0)).toBe('0')
+  })
+
+  it('takes in 200 programs on one GPU', async () => {
+    const script = 'for i in $(seq 200); do sleep 600 & done; echo $(jobs -p); wait'
+    const shell = spawn('bash', ['-c', script], { detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
+    onTestFinished(() => void process.kill(-(shell.pid as number), 'SIGKILL'))
+    const text = await new Promise<string>((resolve) => shell.stdout.setEncoding('utf8').once('data', resolve))
+    const pids = text.trim().split(' ').map(Number)
+    machine.ctl('adopt', 0, 4096, ...pids)
+    const processes = await listCudaProcesses(machine.options)
+    expect(processes.map(({ pid }) => pid)).toEqual([...pids].sort((a, b) => a - b))
+    expect(new Set(processes.map(({ group }) => group.length))).toEqual(new Set([200]))
+    expect(processes.every(({ state, memory }) => state === 'running' && memory[0]?.bytes === 4096)).toBe(true)
   })
 
   it('rejects with EGPU_NATIVE_UNAVAILABLE where there is no CUDA', async () => {

@@ -1,3 +1,4 @@
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { HostConfig, RawEvent } from './protocol.ts'
 import { NativeHost } from './native-host.ts'
 
@@ -24,6 +25,7 @@ export class SharedHost {
   #keepers = 0
   #linger: ReturnType<typeof setTimeout> | undefined
   #closing: Promise<void> | undefined
+  #isClosed = false
   readonly #whenIdle = new Set<() => void>()
   readonly #config: SharedConfig
   readonly #onEvent: (event: RawEvent) => void
@@ -69,7 +71,13 @@ export class SharedHost {
     await this.#closing
   }
 
-  /** The same once those who use it now are done. */
+  /** The same for good: whoever is still waiting for a host gets none. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.release()
+  }
+
+  /** The same as `release` once those who use it now are done. */
   async releaseWhenIdle(): Promise<void> {
     while (this.#users > 0) await this.#idle()
     await this.release()
@@ -77,6 +85,7 @@ export class SharedHost {
 
   async #enter(busIds: readonly string[] | undefined): Promise<NativeHost> {
     for (;;) {
+      if (this.#isClosed) throw new EGpuError(EGpuErrorCode.Closed, 'this driver is closed', { driver: 'cuda' })
       if (this.#host?.isOver === true) this.#drop()
       if (this.#closing !== undefined) await this.#closing
       else if (this.#host === undefined) {

@@ -49,7 +49,7 @@ function within(figure: string, value: number, limitMs: number): Figure {
 
 /** From 10 to 1,000 hosts: by how much may it grow? */
 function grows(figure: string, small: number, large: number, how: 'constant' | 'logarithmic' | 'linear'): Figure {
-  const most = { constant: 1.5, logarithmic: Math.log(1_000) / Math.log(10), linear: 100 }[how]
+  const most = { constant: 1.5, logarithmic: Math.log(1_000) / Math.log(10), linear: 999 / 9 }[how]
   const ratio = large / small
   return {
     figure,

@@ -17,7 +17,7 @@ export interface EtcdOptions {
 }
 
 /** One call to one member may take so long; the next attempt goes to another one. */
-const leastAttemptMs = 200
+const attemptMs = { least: 200, most: 5_000 } as const
 /** Of a lease: a member that is stopped costs this once, and all members together fit into it. */
 const attemptShare = 1 / 8
 
@@ -54,7 +54,7 @@ export class EtcdClient implements Cluster {
     if (options.hosts.length === 0) throw new TypeError('etcd needs at least one host')
     this.#options = options
     this.prefix = options.prefix ?? 'egpu/'
-    this.#attemptMs = Math.max(leastAttemptMs, leaseMs * attemptShare)
+    this.#attemptMs = Math.min(attemptMs.most, Math.max(attemptMs.least, leaseMs * attemptShare))
     this.#clients = options.hosts.map(() => undefined)
     // Not all hosts begin with the same member.
     this.#index = randomInt(options.hosts.length)

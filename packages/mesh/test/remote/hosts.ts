@@ -25,11 +25,13 @@ export interface HostOptions {
   readonly tally?: TallyOptions
   readonly store?: CheckpointStore
   readonly coordinator?: Coordinator
+  readonly checkpointIntervalMs?: number
+  readonly encrypted?: boolean
 }
 
 /** A host with one simulated eGPU and nothing else to run on. */
 export async function host(peers: PeerConnections, options: HostOptions = {}): Promise<Host> {
-  const { memoryBytes = 2 ** 30, tally = {}, store = memoryStore() } = options
+  const { memoryBytes = 2 ** 30, tally = {}, store = memoryStore(), checkpointIntervalMs = 300, encrypted } = options
   const driver = simDriver({
     clock: systemClock,
     enclosures: [{ id: 'box', name: 'box', plugged: true, gpus: [{ id: 'gpu', name: 'GPU', memoryBytes }] }],
@@ -43,7 +45,8 @@ export async function host(peers: PeerConnections, options: HostOptions = {}): P
     coordinator,
     store,
     kinds: { tally: (id) => new Tally(id, tally) },
-    migration: { cpu: false, checkpointIntervalMs: 300 },
+    migration: { cpu: false, checkpointIntervalMs },
+    encrypted,
   })
   return {
     peers,

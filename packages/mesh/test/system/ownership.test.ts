@@ -1,5 +1,7 @@
 import { EGpuErrorCode } from '@egpu/core'
 import { describe, expect, it } from 'vitest'
+import { etcdRegistry } from '../../src/registry/etcd-registry.ts'
+import type { HostRegistry } from '../../src/registry/host-registry.ts'
 import { noEtcd } from '../helpers/etcd.ts'
 import { noNamespaces } from '../helpers/namespaces.ts'
 import { chaos } from '../ownership/chaos.ts'
@@ -59,5 +61,44 @@ describe.skipIf(reason !== undefined)(`ownership in a real etcd${reason === unde
       while (!holding.signal.aborted) await new Promise((resolve) => setTimeout(resolve, 50))
       expect(() => holding.assertHeld()).toThrow(expect.objectContaining({ code: EGpuErrorCode.StaleEpoch }) as Error)
       for (const member of members.slice(0, 2)) etcd.signal(member, 'SIGCONT')
+    }))
+
+  it('goes to who watches when its owner dies, whichever member of etcd is stopped at that moment', () =>
+    withEtcd(async ({ coordinator, etcd }) => {
+      const [owner, watcher] = [coordinator('owner', short), coordinator('watcher', short)]
+      // One of them may be the leader.
+      for (const member of etcd.members.slice(0, 2)) {
+        const tenure = await acquireAtLast(owner, member)
+        const stop = new AbortController()
+        let isStopped = false
+        for await (const state of watcher.watch(member, stop)) {
+          if (!isStopped) etcd.signal(member, 'SIGSTOP')
+          isStopped = true
+          if (state.kind === 'free' && state.lastToken === tenure.token) stop.abort()
+        }
+        expect(performance.now()).toBeGreaterThan(tenure.validUntilMs)
+        expect((await acquireAtLast(watcher, member)).token).toBeGreaterThan(tenure.token)
+        etcd.signal(member, 'SIGCONT')
+      }
+    }))
+
+  it('and who is there is told by the registry, also while a member is stopped', () =>
+    withEtcd(async ({ etcd }) => {
+      const open = (self: string): HostRegistry => etcdRegistry({ hosts: etcd.endpoints, self, leaseSeconds: 300 })
+      await using a = open('a')
+      await using b = open('b')
+      await a.announce({ hostname: 'anna', targets: [] })
+      const [member = ''] = etcd.members
+      etcd.signal(member, 'SIGSTOP')
+      const stop = new AbortController()
+      const seen: string[] = []
+      for await (const hosts of b.watch(stop)) {
+        seen.push(hosts.map(({ hostname }) => hostname).join())
+        if (seen.length === 1) await a.announce({ hostname: 'ann', targets: [] })
+        else if (seen.at(-1) === 'ann') await a.close()
+        else stop.abort()
+      }
+      expect(seen).toEqual(['anna', 'ann', ''])
+      etcd.signal(member, 'SIGCONT')
     }))
 })

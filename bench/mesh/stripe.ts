@@ -1,0 +1,133 @@
+import { mkdtemp, open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { remotePull } from '../../packages/mesh/test/bulk/remote-puller.ts'
+import { remoteSender } from '../../packages/mesh/test/bulk/remote-sender.ts'
+import { Network } from '../../packages/mesh/test/helpers/namespaces.ts'
+import type { Figure } from '../figure.ts'
+
+const chunkBytes = 2 ** 22
+const linkGbps = 2
+const stripedBytes = 2 ** 29
+/** The bar is for eight. */
+const flatBytes = Number(process.env['EGPU_BENCH_PULL_GIB'] ?? 1) * 2 ** 30
+/** Buffers of all lanes, four megabytes each, and what V8 takes for itself. */
+const mostGrowthBytes = 128 * 2 ** 20
+
+const links = [
+  { name: 'thunderbolt0', host: '10.78.0.2', localAddress: '10.78.0.1' },
+  { name: 'thunderbolt1', host: '10.78.1.2', localAddress: '10.78.1.1' },
+]
+
+/** Two hosts joined by two links of 2 Gb/s: is a file there sooner over both, what does it take in memory, and after a cut? */
+export async function measure(): Promise<Figure[]> {
+  // In memory, so that no disk is measured.
+  const home = await mkdtemp('/dev/shm/egpu-bench-stripe-')
+  await using network = await twoLinks()
+  try {
+    return [await striped(network, home), await resumed(network, home), await flat(network, home)]
+  } finally {
+    await rm(home, { recursive: true, force: true })
+  }
+}
+
+async function twoLinks(): Promise<Network> {
+  const network = await Network.create({ hosts: ['a', 'b'] })
+  for (const [index, { name, host, localAddress }] of links.entries()) {
+    await network.join({ host: 'a', interfaceName: name }, { host: 'b', interfaceName: name })
+    await network.ip('a', 'addr', 'add', `${localAddress}/24`, 'dev', `thunderbolt${index}`)
+    await network.ip('b', 'addr', 'add', `${host}/24`, 'dev', `thunderbolt${index}`)
+    await network.limit({ host: 'b', interfaceName: name }, linkGbps)
+  }
+  return network
+}
+
+async function striped(network: Network, home: string): Promise<Figure> {
+  const path = join(home, 'striped')
+  await distinctChunks(path, stripedBytes)
+  const gbps = async (used: typeof links): Promise<number> => {
+    await using sender = await senderOf(network, path)
+    const to = join(home, 'striped-there')
+    const { ms, bytes } = await remotePull(network, 'a', sender, { links: used, to })
+    await rm(to)
+    return (bytes * 8) / ms / 1e6
+  }
+  const [one, both] = [await gbps(links.slice(0, 1)), await gbps(links)]
+  return {
+    figure: `file to file over two links of ${linkGbps} Gb/s`,
+    value: both,
+    unit: 'Gb/s',
+    against: `${one.toFixed(2)} Gb/s over one of them`,
+    ratio: both / one,
+    bar: '>= 1.6 x',
+    pass: both / one >= 1.6,
+  }
+}
+
+/** Both cables are pulled half way; what had come is not sent again. */
+async function resumed(network: Network, home: string): Promise<Figure> {
+  const path = join(home, 'striped')
+  await using sender = await senderOf(network, path)
+  const chunks = stripedBytes / chunkBytes
+  const to = join(home, 'resumed')
+  const cables = (state: string): Promise<unknown> =>
+    Promise.all(links.map(({ name }) => network.ip('b', 'link', 'set', name, state)))
+  const first = remotePull(network, 'a', sender, { links, to, patienceMs: 2_000 }).then(
+    () => 'came whole',
+    () => 'was cut',
+  )
+  while ((await sender.sent()).chunks < chunks / 2) await new Promise((resolve) => setTimeout(resolve, 10))
+  await cables('down')
+  const how = await first
+  await cables('up')
+  await remotePull(network, 'a', sender, { links, to })
+  await rm(to)
+  const again = (await sender.sent()).chunks - chunks - 2 * manifests
+  return {
+    figure: 'chunks sent again after both cables were pulled half way',
+    value: again,
+    unit: 'chunks',
+    against: `${chunks} chunks, ${links.length} links; the first attempt ${how}`,
+    bar: `<= 2 per link`,
+    pass: how === 'was cut' && again <= 2 * links.length,
+  }
+}
+
+/** Of each attempt: it is content like any other. */
+const manifests = 1
+
+async function flat(network: Network, home: string): Promise<Figure> {
+  const path = join(home, 'flat')
+  await distinctChunks(path, flatBytes)
+  await using sender = await senderOf(network, path)
+  const { rssBytes } = await remotePull(network, 'a', sender, { links, to: join(home, 'flat-there') })
+  const growth = rssBytes.most - rssBytes.early
+  return {
+    figure: `memory of the receiver for ${flatBytes / 2 ** 30} GiB, most over early`,
+    value: growth / 2 ** 20,
+    unit: 'MiB',
+    against: `${(rssBytes.early / 2 ** 20).toFixed(0)} MiB after 0.1 s`,
+    ratio: growth / flatBytes,
+    bar: `<= ${mostGrowthBytes / 2 ** 20} MiB, whatever the size`,
+    pass: growth <= mostGrowthBytes,
+  }
+}
+
+function senderOf(network: Network, path: string): ReturnType<typeof remoteSender> {
+  const inside = (command: string, ...args: string[]): [string, string[]] => network.inside('b', command, ...args)
+  return remoteSender({ path, encrypted: false, host: '::', chunkBytes, inside })
+}
+
+/** Sparse, and no two chunks alike: content that occurs twice would travel once. */
+async function distinctChunks(path: string, byteLength: number): Promise<void> {
+  const file = await open(path, 'w')
+  try {
+    await file.truncate(byteLength)
+    const mark = Buffer.alloc(8)
+    for (let offset = 0; offset < byteLength; offset += chunkBytes) {
+      mark.writeDoubleBE(offset + 1)
+      await file.write(mark, 0, mark.byteLength, offset)
+    }
+  } finally {
+    await file.close()
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * A receiver in a process of its own, which can be inside a network namespace. Takes one job over IPC, asks for tickets there,
+ * and says how it went.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import type { ChunkRef } from '../../src/bulk/chunk.ts'
+import type { BulkLink } from '../../src/bulk/lane.ts'
+import { pullFile } from '../../src/bulk/pull-file.ts'
+import type { BulkAddress } from '../../src/bulk/server.ts'
+
+export interface PullJob {
+  readonly address: BulkAddress
+  readonly links: readonly BulkLink[]
+  readonly ref: ChunkRef
+  readonly to: string
+  readonly patienceMs?: number | undefined
+}
+
+export type PullNews =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'ticket' }
+  | {
+      readonly kind: 'done'
+      readonly ms: number
+      readonly bytes: number
+      /** Resident memory: after a tenth of a second of work, and the most there was. */
+      readonly rssBytes: { readonly early: number; readonly most: number }
+    }
+  | { readonly kind: 'failed'; readonly message: string }
+
+const say = (news: PullNews): void => void process.send?.(news)
+const tickets: ((token: string) => void)[] = []
+
+async function work({ address, links, ref, to, patienceMs }: PullJob): Promise<void> {
+  const ticket = (): Promise<string> =>
+    new Promise((resolve) => {
+      tickets.push(resolve)
+      say({ kind: 'ticket' })
+    })
+  const stop = new AbortController()
+  const rssBytes = { early: 0, most: 0 }
+  const watching = (async () => {
+    while (!stop.signal.aborted) {
+      await pause(100, undefined, { signal: stop.signal }).catch(() => undefined)
+      const { rss } = process.memoryUsage()
+      if (rssBytes.early === 0) rssBytes.early = rss
+      rssBytes.most = Math.max(rssBytes.most, rss)
+    }
+  })()
+  const startedAt = performance.now()
+  try {
+    const { bytes } = await pullFile({ address, links, ticket }, ref, { to, patienceMs })
+    const ms = performance.now() - startedAt
+    stop.abort()
+    await watching
+    say({ kind: 'done', ms, bytes, rssBytes })
+  } catch (error) {
+    stop.abort()
+    say({ kind: 'failed', message: String(error) })
+  }
+}
+
+process.on('message', (message: PullJob | { readonly token: string }) => {
+  if ('token' in message) tickets.shift()?.(message.token)
+  else void work(message)
+})
+say({ kind: 'ready' })

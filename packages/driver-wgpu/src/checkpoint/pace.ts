@@ -8,7 +8,12 @@ import type { AbortOptions } from '@egpu/core'
 export type BytesPerSecond = number | (() => number | undefined)
 
 /** How often a held copy asks whether it may go on. */
-const askAgainMs = 50
+export const askAgainMs = 50
+
+/** Whether copies are held just now. */
+export function isHeld(bytesPerSecond: BytesPerSecond | undefined): boolean {
+  return typeof bytesPerSecond === 'function' && bytesPerSecond() === 0
+}
 
 /**
  * Spreads copies over time. Long transfers at full rate are what makes a weak cable fail, and they take the link from

@@ -1,5 +1,7 @@
+import { systemClock } from '@egpu/core'
 import { ChangeFinder } from '../checkpoint/change-finder.ts'
 import type { Found } from '../checkpoint/change-finder.ts'
+import { askAgainMs, isHeld } from '../checkpoint/pace.ts'
 import { drainSpans, Ring } from '../checkpoint/ring.ts'
 import type { Span } from '../checkpoint/ring.ts'
 import { BufferUsage } from '../flags.ts'
@@ -79,7 +81,13 @@ export class Checkpointer {
   async relieve(): Promise<void> {
     const sinceSaved = performance.now() - this.#savedAt
     const isOverdue = sinceSaved > 4 * this.#intervalMs || this.#core.log.bytes > 2 * this.#maxLogBytes
-    if (isOverdue && this.#core.log.length > 0) await this.run().catch(() => false)
+    if (!isOverdue || this.#core.log.length === 0) return
+    const over = (): boolean => true
+    const running = this.run().then(over, over)
+    // Nobody waits for a copy that is held.
+    while (!isHeld(this.#options.bytesPerSecond)) {
+      if (await Promise.race([running, systemClock.sleep(askAgainMs).then(() => false)])) return
+    }
   }
 
   /** Takes a checkpoint now, or joins the one under way. False when it came to nothing: the device went first. */

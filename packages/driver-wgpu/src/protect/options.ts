@@ -41,8 +41,9 @@ export interface CheckpointOptions {
   readonly slots?: number | undefined
   /**
    * How fast checkpoints may cross the cable; a function is asked before each piece, so that whoever hears of link errors
-   * can slow them down. Work that changes more than that holds the application up once the log is twice `maxLogBytes`, or
-   * no checkpoint came for four times `intervalMs`. Default: as fast as it goes.
+   * can slow them down; 0 holds them, and the log grows meanwhile. Work that changes more than that holds the application
+   * up once the log is twice `maxLogBytes`, or no checkpoint came for four times `intervalMs`. Default: as fast as it
+   * goes.
    */
   readonly bytesPerSecond?: BytesPerSecond | undefined
 }

@@ -161,3 +161,22 @@ test('a checkpoint that the device refuses is told, and the next one has everyth
   const words = new Uint32Array((await read(device, buffer, () => {})).slice().buffer)
   expect(words.slice(3 * page - 1, 3 * page + 11)).toEqual(Uint32Array.of(1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1))
 })
+
+test('a checkpoint that is held lets the application go on, and comes when it may', async () => {
+  let rate: number | undefined = 0
+  await open({ checkpoint: { intervalMs: 1, chunkBytes: page, bytesPerSecond: () => rate } })
+  const buffer = device.createBuffer({ size, usage })
+  const set = setter(buffer)
+  for (let round = 1; round <= 5; round += 1) {
+    set(0, size / 4, round)
+    // Long overdue by now.
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    await device.queue.onSubmittedWorkDone()
+  }
+  expect(protectionOf(device).stats.checkpoints).toBe(0)
+  rate = undefined
+  expect(await protectionOf(device).checkpoint()).toBe(true)
+  control.loseAt('submit', 1)
+  const words = new Uint32Array((await read(device, buffer, () => {})).slice().buffer)
+  expect(words.every((word) => word === 5)).toBe(true)
+})

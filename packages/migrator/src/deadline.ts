@@ -1,6 +1,9 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { Clock } from '@egpu/core'
 
+/** Ends a sleep that nobody waits for any more. Made once: an abort without a reason makes an error with a stack each time. */
+export const noLonger: unknown = new Error('nobody waits any more')
+
 export interface Deadline<T> {
   readonly clock: Clock
   /** How long the work may take; `Infinity` for as long as `signal` lets it. */
@@ -29,7 +32,7 @@ export function withDeadline<T>(work: (signal: AbortSignal) => Promise<T>, deadl
       if (!waiting) return false
       waiting = false
       signal?.removeEventListener('abort', abandon)
-      timer.abort()
+      timer.abort(noLonger)
       return true
     }
     const give = (reason: unknown): void => {

@@ -1,4 +1,5 @@
 import type { Clock } from '@egpu/core'
+import { noLonger } from './deadline.ts'
 
 /** Lets one loop sleep until something happened or until a time has come. A call while it is awake is not lost. */
 export class Wakeup {
@@ -12,7 +13,7 @@ export class Wakeup {
 
   notify(): void {
     this.#pending = true
-    this.#sleeper?.abort()
+    this.#sleeper?.abort(noLonger)
   }
 
   /** Resolves at the next `notify()`, at once if there was one since the last wait, or after `ms`. */

@@ -1,4 +1,5 @@
 import type { AbortOptions, Clock } from '@egpu/core'
+import { noLonger } from '../deadline.ts'
 
 /** So much may go at once after a pause. */
 const burstMs = 100
@@ -95,7 +96,7 @@ export class Pace {
     this.#freeAt = -Infinity
     const waiting = this.#hurry
     this.#hurry = new AbortController()
-    waiting.abort()
+    waiting.abort(noLonger)
     let isOn = true
     return () => {
       if (isOn) this.#rushes -= 1

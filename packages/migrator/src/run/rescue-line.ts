@@ -1,4 +1,5 @@
 import type { Clock } from '@egpu/core'
+import { noLonger } from '../deadline.ts'
 
 /** A save that is worth waiting for. */
 export interface Turn {
@@ -74,6 +75,6 @@ export class RescueLine {
   #tell(): void {
     const before = this.#changed
     this.#changed = new AbortController()
-    before.abort()
+    before.abort(noLonger)
   }
 }

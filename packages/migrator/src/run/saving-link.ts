@@ -1,4 +1,5 @@
 import type { AbortOptions, Clock } from '@egpu/core'
+import { noLonger } from '../deadline.ts'
 import { Pace } from '../checkpoint/pace.ts'
 import { RescueLine } from './rescue-line.ts'
 import type { Turn } from './rescue-line.ts'
@@ -78,7 +79,7 @@ export class Passage {
   /** The work stands still until it is saved, or soon will: it waits for nobody. */
   hurry(): void {
     this.#rush()
-    this.#hurry.abort()
+    this.#hurry.abort(noLonger)
   }
 
   async take(bytes: number, { signal }: AbortOptions = {}): Promise<void> {

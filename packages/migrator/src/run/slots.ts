@@ -72,10 +72,19 @@ export class Slots {
     else next.enter()
   }
 
+  /** Behind everyone who is as urgent: by bisection, because a storm makes thousands wait. */
   #placeOf(waiter: Waiter): number {
-    const before = (a: Waiter, b: Waiter): boolean =>
-      urgency[a.reason] === urgency[b.reason] ? a.priority > b.priority : urgency[a.reason] > urgency[b.reason]
-    const place = this.#waiting.findIndex((other) => before(waiter, other))
-    return place === -1 ? this.#waiting.length : place
+    let low = 0
+    let high = this.#waiting.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (isBefore(waiter, this.#waiting[middle] as Waiter)) high = middle
+      else low = middle + 1
+    }
+    return low
   }
+}
+
+function isBefore(a: Waiter, b: Waiter): boolean {
+  return urgency[a.reason] === urgency[b.reason] ? a.priority > b.priority : urgency[a.reason] > urgency[b.reason]
 }

@@ -102,6 +102,10 @@ export interface HostCalls {
   'cuda.version': [undefined, { readonly version: number | undefined; readonly canCheckpoint: boolean }]
   'cuda.initialize': [undefined, { readonly result: number }]
   'cuda.state': [Pid, { readonly result: number; readonly state: number }]
+  'cuda.states': [
+    { readonly pids: readonly number[] },
+    readonly { readonly pid: number; readonly result: number; readonly state: number }[],
+  ]
   'cuda.lock': [Pid & { readonly timeoutMs: number }, StepAnswer]
   'cuda.checkpoint': [Pid, StepAnswer]
   /** `gpuPairs` in hexadecimal. */

@@ -47,6 +47,13 @@ export class Cuda {
     return { result, state: out[0] }
   }
 
+  /** @param {readonly number[]} pids */
+  async states(pids) {
+    const answers = []
+    for (const pid of pids) answers.push({ pid, ...(await this.state(pid)) })
+    return answers
+  }
+
   /** @param {number} pid @param {number} timeoutMs */
   lock(pid, timeoutMs) {
     const values = new Uint32Array(16)

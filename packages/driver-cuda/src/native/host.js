@@ -50,6 +50,7 @@ const calls = {
   'cuda.version': () => ({ version: openCuda().version(), canCheckpoint: openCuda().canCheckpoint }),
   'cuda.initialize': async () => ({ result: await openCuda().initialize() }),
   'cuda.state': ({ pid }) => openCuda().state(pid),
+  'cuda.states': ({ pids }) => openCuda().states(pids),
   'cuda.lock': ({ pid, timeoutMs }) => openCuda().lock(pid, timeoutMs),
   'cuda.checkpoint': ({ pid }) => openCuda().checkpoint(pid),
   'cuda.restore': ({ pid, gpuPairs }) => openCuda().restore(pid, gpuPairs && Buffer.from(gpuPairs, 'hex')),

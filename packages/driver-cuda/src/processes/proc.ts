@@ -62,11 +62,11 @@ export function elfMachine(procRoot: string, pid: number): number | undefined {
   }
 }
 
-/** Login name of a user id, from the system's own list. */
-export function userName(uid: number | undefined): string | undefined {
-  if (uid === undefined) return undefined
-  const line = (readText('/etc/passwd') ?? '').split('\n').find((one) => one.split(':')[2] === String(uid))
-  return line?.split(':')[0] ?? String(uid)
+/** Login names by user id, from the system's own list as it is now; the id itself for a user it does not have. */
+export function userNames(): (uid: number) => string {
+  const lines = (readText('/etc/passwd') ?? '').split('\n').map((line) => line.split(':'))
+  const names = new Map(lines.map(([name = '', , uid = '']) => [uid, name]))
+  return (uid) => names.get(String(uid)) ?? String(uid)
 }
 
 export function bootId(procRoot: string): string {

@@ -11,7 +11,7 @@ import { whyNotCheckpointable } from './checkpointable.ts'
 import type { NotCheckpointable } from './checkpointable.ts'
 import { groupsOf } from './groups.ts'
 import { heldMinors } from './device-nodes.ts'
-import { elfMachine, isZombie, readProcess, userName } from './proc.ts'
+import { elfMachine, isZombie, readProcess, userNames } from './proc.ts'
 import type { ProcessFacts } from './proc.ts'
 import { sharingOf } from './sharing.ts'
 
@@ -64,8 +64,13 @@ export async function survey(context: CudaContext, { signal }: AbortOptions): Pr
     .sort((a, b) => a - b)
   const { version, canCheckpoint, states } = await askDriver(context, pids, signal)
   const imports = pids.length === 0 ? [] : await askKernel(context, pids, signal)
-  const facts = new Map(pids.map((pid) => [pid, readProcess(context.procRoot, pid)]))
-  const groups = groupsOf(pids, (pid) => readProcess(context.procRoot, pid))
+  const facts = new Map<number, ProcessFacts | undefined>()
+  const read = (pid: number): ProcessFacts | undefined => {
+    if (!facts.has(pid)) facts.set(pid, readProcess(context.procRoot, pid))
+    return facts.get(pid)
+  }
+  const groups = groupsOf(pids, read)
+  const nameOf = userNames()
   const processes = pids.map((pid): CudaProcessFacts => {
     const own = computing.filter((holding) => holding.pid === pid)
     const entry = noted.find((one) => one.pid === pid)
@@ -74,7 +79,7 @@ export async function survey(context: CudaContext, { signal }: AbortOptions): Pr
     const reasons = whyNotCheckpointable({
       driverVersion,
       canCheckpoint,
-      facts: facts.get(pid),
+      facts: read(pid),
       elfMachine: elfMachine(context.procRoot, pid),
       architecture: process.arch,
       uid: process.geteuid?.(),
@@ -86,10 +91,10 @@ export async function survey(context: CudaContext, { signal }: AbortOptions): Pr
       importers: (imports ?? [])
         .filter((one) => one.bytes > 0 && one.pid !== pid && own.some(({ busId }) => busId === one.busId))
         .map((one) => one.pid),
-      hasNeighbours: pids.some((other) => other !== pid && facts.get(other)?.uid === facts.get(pid)?.uid),
+      hasNeighbours: pids.some((other) => other !== pid && read(other)?.uid === read(pid)?.uid),
     })
     return {
-      ...described(pid, facts.get(pid)),
+      ...described(pid, read(pid), nameOf),
       memory,
       opens: [...gpus].filter(([, { minor }]) => minor !== undefined && minors.has(minor)).map(([uuid]) => uuid),
       state: states.get(pid) ?? (entry?.goal === 'parked' && own.length === 0 ? 'checkpointed' : undefined),
@@ -110,6 +115,9 @@ export async function computingOn(context: CudaContext, { signal }: AbortOptions
   }
 }
 
+/** Asking for one takes well under a millisecond; a machine may be busy. */
+const msPerState = 50
+
 /** Initialising CUDA wakes every GPU, so a machine with one asleep is not asked for states. */
 async function askDriver(
   context: CudaContext,
@@ -123,10 +131,10 @@ async function askDriver(
     if (!canCheckpoint || pids.length === 0 || !mayInitialize) return { version, canCheckpoint, states }
     const { result } = await host.call('cuda.initialize', undefined, { signal, timeoutMs: 30_000 })
     if (result !== CudaResult.Success) return { version, canCheckpoint, states }
-    for (const pid of pids) {
-      const answer = await host.call('cuda.state', { pid }, { signal })
-      const state = stateNamed(answer.state)
-      if (answer.result === CudaResult.Success && state !== undefined) states.set(pid, state)
+    const answers = await host.call('cuda.states', { pids }, { signal, timeoutMs: 5_000 + pids.length * msPerState })
+    for (const { pid, result: answer, state } of answers) {
+      const named = stateNamed(state)
+      if (answer === CudaResult.Success && named !== undefined) states.set(pid, named)
     }
     return { version, canCheckpoint, states }
   })
@@ -150,12 +158,13 @@ async function askKernel(
 function described(
   pid: number,
   facts: ProcessFacts | undefined,
+  nameOf: (uid: number) => string,
 ): Pick<CudaProcessFacts, 'pid' | 'startTime' | 'name' | 'command' | 'user' | 'parentPid'> {
   if (facts === undefined) {
     return { pid, startTime: '', name: 'hidden', command: [], user: undefined, parentPid: undefined }
   }
   const { startTime, name, command, uid, parentPid } = facts
-  return { pid, startTime, name, command, user: userName(uid), parentPid }
+  return { pid, startTime, name, command, user: uid === undefined ? undefined : nameOf(uid), parentPid }
 }
 
 export function memoryOf(

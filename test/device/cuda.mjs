@@ -195,7 +195,7 @@ await part('nvmlSampling', async () => {
     script('cuda-sampling.mjs', SAMPLES),
     script('cuda-sampling.mjs', SAMPLES, 'bare'),
   ])
-  return { ...sampling, bare, shareOfCore: (sampling.ownMs + sampling.hostMs) / sampling.wallMs }
+  return { ...sampling, bare }
 })
 
 await part('compliance', async () => {

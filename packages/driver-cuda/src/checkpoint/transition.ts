@@ -6,7 +6,7 @@ import { NvmlFailure } from '../host/native-host.ts'
 import type { NativeHost } from '../host/native-host.ts'
 import { groupsOf } from '../processes/groups.ts'
 import { isZombie, readProcess } from '../processes/proc.ts'
-import { computingOn, memoryOf } from '../processes/survey.ts'
+import { askKernel, computingOn, memoryOf } from '../processes/survey.ts'
 import type { CudaProcessFacts } from '../processes/survey.ts'
 import { assertHostRoom } from './host-room.ts'
 import type { JournalEntry } from './journal.ts'
@@ -175,10 +175,8 @@ export class Transition {
     const { gpus, journal } = this.#context
     const { signal } = this.#options
     const pids = this.#members.map(({ pid }) => pid)
-    const imports = await gpus
-      .use((host) => host.call('kernel.imported', { pids }, { signal }))
-      // A driver that cannot be asked: the first look has refused whoever has neighbours.
-      .catch(() => [])
+    // A driver that cannot be asked: the first look has refused whoever has neighbours.
+    const imports = (await askKernel(this.#context, pids, signal)) ?? []
     const shared = imports.find(({ bytes }) => bytes > 0)
     if (shared !== undefined) {
       throw new EGpuError(

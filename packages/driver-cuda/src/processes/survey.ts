@@ -141,7 +141,7 @@ async function askDriver(
 }
 
 /** Who has memory of others open; `undefined` when this driver cannot be asked. */
-async function askKernel(
+export async function askKernel(
   context: CudaContext,
   pids: readonly number[],
   signal: AbortSignal | undefined,

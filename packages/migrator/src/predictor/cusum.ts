@@ -7,6 +7,12 @@ const alarm = 5
 /** One value adds at most so many deviations, so no single outlier is an alarm: it takes two in a row. */
 const mostAtOnce = 2.5
 
+/**
+ * A baseline remembers some 200 values, a quarter of an hour of readings: longer than anything that comes before a failure
+ * takes, or the trouble would be learned as the ordinary while it grows.
+ */
+const baselineShare = 0.005
+
 /** So many values make a baseline. */
 const baselineCount = 5
 
@@ -34,7 +40,7 @@ export class Cusum {
 
 /** Notices that a series has moved up from where it used to be. */
 export class Drift {
-  readonly #baseline: Ewma = new Ewma(0.02)
+  readonly #baseline: Ewma = new Ewma(baselineShare)
   readonly #cusum: Cusum
   readonly #leastDeviation: number
 

@@ -18,6 +18,7 @@ export const benignFamilies = [
   'hot-but-throttled',
   'fictional-link',
   'noisy-neighbour',
+  'busy-host',
 ] as const
 
 export type Family = (typeof precursorFamilies)[number] | 'yank' | (typeof benignFamilies)[number]
@@ -229,6 +230,10 @@ const scripts: Readonly<Record<Family, (random: Random, failsAt: number) => Scri
       if (random.next() < 0.02) others = random.between(1, 2.5)
       physics.latencyMs *= others
     }
+  },
+  /** A host that compiles something: now and then whoever reads the sensors has to wait for its turn. */
+  'busy-host': (random) => (physics) => {
+    if (random.next() < 0.01) physics.lateMs = random.between(100, 2_000)
   },
 }
 

@@ -1,7 +1,7 @@
 /**
- * `pnpm chaos [--part spine|kills|hostile|processes] [--seeds N] [--first N]`: breaks things at every point and at random
- * and compares each result with an undisturbed run's. All but `processes` run in virtual time and take the same path for
- * a seed each time. Prints a JSON line for each part and ends with exit 1 if anything differed.
+ * `pnpm chaos [--part spine|kills|hostile|schedules|processes] [--seeds N] [--first N]`: breaks things at every point and
+ * at random and compares each result with an undisturbed run's. All but `processes` run in virtual time and take the same
+ * path for a seed each time. Prints a JSON line for each part and ends with exit 1 if anything differed.
  */
 import { join } from 'node:path'
 import { root, run } from './pnpm.mjs'

@@ -1,10 +1,12 @@
 import { parseArgs } from 'node:util'
 import { chaos as kills } from '../../packages/migrator/test/helpers/chaos.ts'
+import { schedules } from '../../packages/migrator/test/helpers/schedules.ts'
 import { hostile } from './hostile.ts'
 import { processes } from './processes.ts'
 import { spine } from './spine.ts'
 
-const usage = 'usage: pnpm chaos [--part spine|kills|hostile|processes] [--seeds <number from 1 up>] [--first <seed>]'
+const usage =
+  'usage: pnpm chaos [--part spine|kills|hostile|schedules|processes] [--seeds <number from 1 up>] [--first <seed>]'
 
 interface Part {
   /** How often, where nobody says. */
@@ -21,6 +23,8 @@ const parts: Readonly<Record<string, Part>> = {
   kills: { seeds: 10_000, run: kills },
   // Many things broken at any time, with several boxes and workloads.
   hostile: { seeds: 1_000, run: hostile },
+  // Workloads that share devices, a store and a journal, moved, closed and crashed at any time.
+  schedules: { seeds: 1_000, run: schedules },
   // Processes that are killed, in real time.
   processes: { seeds: 200, run: processes },
 }

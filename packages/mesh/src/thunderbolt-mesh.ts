@@ -14,14 +14,8 @@ import { Topology } from './doctor/topology.ts'
 import { MeshEvents, type MeshEvent, type MeshEventType } from './events.ts'
 import { hostTag, isTag } from './identity/host-tag.ts'
 import type { MeshIdentity } from './identity/identity.ts'
-import {
-  defaultMeshDirectory,
-  loadIdentity,
-  loadPeers,
-  removePeer,
-  savePeer,
-  type PairedPeer,
-} from './identity/mesh-directory.ts'
+import { defaultMeshDirectory, loadIdentity, type PairedPeer } from './identity/mesh-directory.ts'
+import { Trust } from './identity/trust.ts'
 import { linkGbps, type CableLink } from './links/cable-link.ts'
 import type { LocalAddress } from './links/local-addresses.ts'
 import { Machine } from './links/machine.ts'
@@ -53,6 +47,7 @@ export class ThunderboltMesh implements AsyncDisposable {
   readonly hostname: string
   readonly #options: MeshOptions
   readonly #identity: MeshIdentity
+  readonly #trust: Trust
   readonly #instance: string = randomBytes(8).toString('hex')
   readonly #hostTag: string
   readonly #events = new MeshEvents()
@@ -81,7 +76,9 @@ export class ThunderboltMesh implements AsyncDisposable {
 
   private constructor(options: MeshOptions) {
     this.#options = options
-    this.#identity = options.identity ?? loadIdentity(this.#directory)
+    const directory = options.directory ?? defaultMeshDirectory()
+    this.#identity = options.identity ?? loadIdentity(directory)
+    this.#trust = new Trust(directory, options.isPaired)
     this.nodeId = this.#identity.nodeId
     this.hostname = plainText(options.name ?? hostname())
     this.#hostTag = options.hostTag ?? hostTag()
@@ -116,7 +113,7 @@ export class ThunderboltMesh implements AsyncDisposable {
       nodeId: this.nodeId,
       instance: this.#instance,
       hostTag: this.#hostTag,
-      isPaired: (peerId) => this.#isPaired(peerId),
+      isPaired: (peerId) => this.#trust.has(peerId),
       want: (key, target) => this.#dialer.want(key, target),
       onNew: (neighbour) => this.#heardOf(neighbour),
     })
@@ -259,7 +256,7 @@ export class ThunderboltMesh implements AsyncDisposable {
 
   /** Pairs with a host whose fingerprint was brought over by other means. The other host has to do the same. */
   trust(peer: PairedPeer): void {
-    savePeer(this.#directory, peer)
+    this.#trust.add(peer)
     this.#neighbours.pursue()
     this.#dialer.hurry()
     this.#diagnose()
@@ -267,7 +264,7 @@ export class ThunderboltMesh implements AsyncDisposable {
 
   /** Ends the pairing; open connections are closed. Resolves to whether there was one. */
   forget(peerId: string): boolean {
-    const was = removePeer(this.#directory, peerId)
+    const was = this.#trust.remove(peerId)
     for (const channel of this.#control.connections(peerId)) channel.close('closed-here', 'the pairing was ended')
     return was
   }
@@ -311,10 +308,6 @@ export class ThunderboltMesh implements AsyncDisposable {
     this.#events.close(new EGpuError(EGpuErrorCode.Closed, 'the mesh was closed'))
   }
 
-  get #directory(): string {
-    return this.#options.directory ?? defaultMeshDirectory()
-  }
-
   get #control(): ControlPlane {
     if (this.#plane === undefined) throw new EGpuError(EGpuErrorCode.Closed, 'the mesh did not start')
     return this.#plane
@@ -330,7 +323,7 @@ export class ThunderboltMesh implements AsyncDisposable {
       instance: this.#instance,
       hostTag: this.#hostTag,
       visitor,
-      isPaired: (peerId) => this.#isPaired(peerId),
+      isPaired: (peerId) => this.#trust.has(peerId),
       cableOf: (interfaceName) => this.#machine.cableOf(interfaceName),
       heartbeatPort: visitor ? undefined : heartbeatPort,
       onRefusal: (refusal) => this.#refused(refusal),
@@ -373,16 +366,6 @@ export class ThunderboltMesh implements AsyncDisposable {
     }
   }
 
-  #isPaired(peerId: string): boolean {
-    if (this.#options.isPaired !== undefined) return this.#options.isPaired(peerId)
-    try {
-      return loadPeers(this.#directory).some(({ id }) => id === peerId)
-    } catch {
-      // A file that cannot be understood pairs nobody.
-      return false
-    }
-  }
-
   #announcement(): Announcement | undefined {
     if (this.#controlPort === 0 || (this.#options.visitor === true && this.#pairing === undefined)) return undefined
     return {
@@ -397,7 +380,7 @@ export class ThunderboltMesh implements AsyncDisposable {
   #heardOf(neighbour: Neighbour): void {
     // It has just come up, so it may have missed what this host said before.
     this.#discovery.announce(neighbour.interfaceName)
-    if (this.#isPaired(neighbour.id)) return
+    if (this.#trust.has(neighbour.id)) return
     this.#events.emit('neighbour-found', { neighbour })
     this.#diagnose()
   }

@@ -33,8 +33,7 @@ interface Ear {
 
 /**
  * Finds hosts with multicast DNS over IPv6 link-local, one instance per interface, so that nothing depends on a LAN and
- * every answer says by which cable it came. On Linux each such socket hears all interfaces: the zone of the sender tells
- * which one it was.
+ * every answer says by which cable it came.
  */
 export class Discovery {
   readonly #options: DiscoveryOptions
@@ -69,7 +68,7 @@ export class Discovery {
   #open({ interfaceName, zone }: LocalAddress): Ear {
     const timers = new Set<NodeJS.Timeout>()
     const mdns = createMdns({
-      socket: guardedSocket(),
+      socket: guardedSocket(zone),
       type: 'udp6',
       ip: `ff02::fb%${zone}`,
       interface: `::%${zone}`,
@@ -78,7 +77,6 @@ export class Discovery {
     // An interface that goes away while it is used makes errors that the next look at the interfaces explains.
     mdns.on('warning', () => {})
     mdns.on('error', () => {})
-    const isHere = ({ address }: { readonly address: string }): boolean => address.split('%')[1] === zone
     let spokeAt = Number.NEGATIVE_INFINITY
     let isDue = false
     const speak = (): void => {
@@ -95,11 +93,10 @@ export class Discovery {
         speak()
       })
     }
-    mdns.on('query', ({ questions = [] }, from) => {
-      if (isHere(from) && questions.some(({ name }) => name.toLowerCase() === serviceName)) speak()
+    mdns.on('query', ({ questions = [] }) => {
+      if (questions.some(({ name }) => name.toLowerCase() === serviceName)) speak()
     })
     mdns.on('response', ({ answers = [], additionals = [] }, from) => {
-      if (!isHere(from)) return
       for (const announcement of fromRecords([...answers, ...additionals]))
         this.#options.onSighting({ ...announcement, address: from.address, interfaceName })
     })

@@ -1,4 +1,4 @@
-import { createSocket, type Socket } from 'node:dgram'
+import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
 
 /** Length of a DNS header, and of the shortest question: an empty name, type, class (RFC 1035, section 4.1). */
 const headerBytes = 12
@@ -14,11 +14,34 @@ export function isPlausible(packet: Buffer): boolean {
   return headerBytes + entries * shortestEntry <= packet.length
 }
 
-/** A UDP socket for multicast DNS that hands on plausible packets only. */
-export function guardedSocket(): Socket {
+/** Packets that one cable's hosts may need to be heard: at once, and in a second. Whatever is above is not decoded. */
+const most = { atOnce: 100, perSecond: 200 } as const
+
+/** Lets through so many packets and no more, at first all at once and then as time goes by. */
+export function rateGate(now: () => number = () => performance.now()): () => boolean {
+  let left: number = most.atOnce
+  let atMs = now()
+  return () => {
+    const nowMs = now()
+    left = Math.min(most.atOnce, left + ((nowMs - atMs) / 1_000) * most.perSecond)
+    atMs = nowMs
+    if (left < 1) return false
+    left -= 1
+    return true
+  }
+}
+
+/**
+ * A UDP socket for multicast DNS on one interface that hands on plausible packets from there, and not more than so many. On
+ * Linux every such socket hears all interfaces: the zone of the sender tells which one it was.
+ */
+export function guardedSocket(zone: string): Socket {
   const socket = createSocket({ type: 'udp6', reuseAddr: true })
   const emit = socket.emit.bind(socket)
+  const isWithinRate = rateGate()
+  const isHeard = (packet: Buffer, { address }: RemoteInfo): boolean =>
+    address.split('%')[1] === zone && isPlausible(packet) && isWithinRate()
   socket.emit = (event: string, ...args: unknown[]): boolean =>
-    event === 'message' && !isPlausible(args[0] as Buffer) ? false : emit(event, ...args)
+    event === 'message' && !isHeard(args[0] as Buffer, args[1] as RemoteInfo) ? false : emit(event, ...args)
   return socket
 }

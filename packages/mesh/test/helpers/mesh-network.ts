@@ -172,6 +172,17 @@ export class MeshNetwork implements AsyncDisposable {
     await this.start(name, { directory, privateKeyPem })
   }
 
+  /** Has lies told on a cable of a host, by `liar.ts`. */
+  lie(
+    name: string,
+    interfaceName: string,
+    { port, peer, strangers }: { readonly port: number; readonly peer: string; readonly strangers: number },
+  ): ChildProcess {
+    const file = fileURLToPath(new URL('./liar.ts', import.meta.url))
+    const args = [interfaceName, String(port), this.ids[peer] as string, String(strangers)]
+    return this.network.spawn(name, process.execPath, ['--conditions=@egpu/source', '--import=tsx', file, ...args])
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.network.close()
     rmSync(this.folder, { recursive: true, force: true })

@@ -102,6 +102,28 @@ describe.skipIf(noNamespaces !== undefined)('a host on the cable that is no frie
   })
   afterAll(() => mesh[Symbol.asyncDispose]())
 
+  it('gets nowhere by announcing a peer and hundreds of hosts: the peer is met on its own cable, and a new start too', async () => {
+    const a = mesh.host('a')
+    const { port } = await mesh.start('x')
+    const liar = mesh.lie('x', 'thunderbolt0', { port, peer: 'b', strangers: 300 })
+    const lied = await a.event('refused', ({ error }) => error.code === 'EGPU_PEER_NOT_TRUSTED')
+    expect(lied.peerId).toBe(mesh.ids['x'])
+    const since = Date.now()
+    await mesh.host('b').ask({ run: 'stop' })
+    await a.event('peer-lost', ({ peer }) => peer.hostname === 'b', since)
+    await mesh.start('b')
+    await a.event('peer-connected', ({ peer }) => peer.hostname === 'b', since)
+    const { peers, neighbours } = await a.read()
+    expect(Object.fromEntries(peers.map(({ hostname, links }) => [hostname, links[0]?.interfaceName]))).toEqual({
+      b: 'thunderbolt0',
+      x: 'thunderbolt1',
+    })
+    expect(neighbours.length).toBeLessThanOrEqual(64)
+    liar.kill('SIGKILL')
+    await mesh.host('x').ask({ run: 'stop' })
+    await a.until(({ activePeerCount }) => activePeerCount === 1)
+  })
+
   it('is found out when it has the key of a peer: the peer stays, the copy is refused with a reason', async () => {
     await mesh.startAs('x', 'b')
     const refused = await mesh.host('a').event('refused', ({ error }) => error.code === 'EGPU_IDENTITY_COPIED')

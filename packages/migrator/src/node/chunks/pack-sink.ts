@@ -12,7 +12,7 @@ export class PackSink implements ChunkSink {
   readonly #path: string
   #file: Promise<StoreFile> | undefined
   #end = 0
-  /** Calls that write to one file at a time wait for each other in the kernel, and burn a processor each while they do. */
+  /** Writes to one file wait for each other in the kernel, spinning at first: one at a time takes less of the processor. */
   #writing: Promise<unknown> = Promise.resolve()
   #unflushed = 0
   #flushing: Promise<void> | undefined

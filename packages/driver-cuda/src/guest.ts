@@ -29,7 +29,7 @@ export interface CudaGuest extends Guest {
 /**
  * Has the CUDA processes of a GPU leave before it is disconnected: `manager.addGuest(cudaGuest({ driver }))`. They move
  * to an equal GPU with room if there is one and if that frees this one, else they are parked in host memory until
- * `resumeParked()`. One that can do neither is a veto before anybody is stopped; when one fails on the way, those that
+ * `resumeParked()`. An abort, at whatever moment, brings back who was parked. One that can do neither is a veto before anybody is stopped; when one fails on the way, those that
  * had been parked come back.
  *
  * A program that may see several GPUs keeps all of them open wherever it computes, so moving it would free none; one

@@ -29,6 +29,7 @@ export async function planCudaLeave(
   gpu: string,
   options: CudaOptions & LeavingOptions & AbortOptions = {},
 ): Promise<readonly Leaving[]> {
+  if (!gpu.startsWith('GPU-')) throw new TypeError(`${gpu} is not the UUID of an NVIDIA GPU, which begins with GPU-`)
   const context = new CudaContext(options)
   try {
     return await planIn(context, gpu, options)

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { listCudaProcesses, recoverCudaProcesses } from '../src/index.ts'
+import { readProcess } from '../src/processes/proc.ts'
 import { FakeMachine } from './machine.ts'
 import type { Victim } from './machine.ts'
 
@@ -23,18 +24,30 @@ afterEach(() => {
 })
 
 function control(victim: Victim, verb: 'park' | 'resume' | 'move'): ChildProcess {
-  const file = fileURLToPath(new URL('./controller.ts', import.meta.url))
-  const args = ['--conditions=@egpu/source', '--import=tsx', file, JSON.stringify(machine.options), String(victim.pid)]
-  controller = spawn(process.execPath, [...args, verb, machine.uuid(1)], { stdio: ['ignore', 'ignore', 'inherit'] })
+  return run('./controller.ts', String(victim.pid), verb, machine.uuid(1))
+}
+
+function run(program: string, ...more: readonly string[]): ChildProcess {
+  const file = fileURLToPath(new URL(program, import.meta.url))
+  const args = ['--conditions=@egpu/source', '--import=tsx', file, JSON.stringify(machine.options), ...more]
+  controller = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] })
   return controller
 }
 
+/** Of a program that tests have started, as far as it makes calls for this machine. */
+function hostsOf({ pid }: ChildProcess): readonly number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+    .split(' ')
+    .filter((child) => child !== '' && readFileSync(`/proc/${child}/cmdline`, 'utf8').includes(machine.home))
+    .map(Number)
+}
+
 async function killed(child: ChildProcess, andHosts: boolean): Promise<void> {
-  const hosts = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ').map(Number)
+  const hosts = hostsOf(child)
   const ended = new Promise((resolve) => child.once('exit', resolve))
   // The controller first: a host that died before would be replaced.
   child.kill('SIGKILL')
-  if (andHosts) for (const pid of hosts) if (pid > 0) process.kill(pid, 'SIGKILL')
+  if (andHosts) for (const pid of hosts) process.kill(pid, 'SIGKILL')
   await ended
 }
 
@@ -108,4 +121,15 @@ it('forgets a process that ended while it was parked', async () => {
   await victim.output
   expect(await recoverCudaProcesses(machine.options)).toMatchObject([{ outcome: 'ended' }])
   expect(await recoverCudaProcesses(machine.options)).toEqual([])
+})
+
+it('a program that ends while NVML hangs leaves nothing behind that holds the GPU', async () => {
+  machine.ctl('hang-nvml', 1)
+  const child = run('./hanging.ts')
+  await machine.until('the host', () => hostsOf(child).length > 0)
+  const hosts = hostsOf(child)
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  child.kill('SIGTERM')
+  await ended
+  await machine.until('the host to end', () => hosts.every((pid) => readProcess('/proc', pid) === undefined))
 })

@@ -175,6 +175,7 @@ it('goes back to work by itself once the released GPU is off the bus', async () 
 it('says why it cannot work: no library', async () => {
   const probe = await cudaDriver({ nvmlLibrary: '/nowhere/libnvidia-ml.so.1' }).probe()
   expect(probe).toMatchObject({ usable: false, reason: expect.stringContaining("install NVIDIA's driver") })
+  expect(probe).toMatchObject({ reason: expect.stringContaining('/nowhere/libnvidia-ml.so.1') })
 })
 
 it('is one source among others of a manager', async () => {

@@ -266,4 +266,23 @@ describe('who is parked comes back', () => {
     await expect(guest.leave(device, { signal: end.signal })).rejects.toBeInstanceOf(Error)
     expect(machine.process(victim.pid)).toBe('0 0')
   })
+
+  it.each([
+    ['lock', 'before', 0],
+    ['checkpoint', 'after', 0],
+    ['lock', 'after', 1],
+    ['checkpoint', 'after', 1],
+  ] as const)('when a leave is called off: %s, %s, after %i others', async (step, when, skip) => {
+    const victims = [await machine.start(), await machine.start()]
+    const end = new AbortController()
+    const guest = cudaGuest({ ...machine.options, alwaysPark: true })
+    const device = { id: 'egpu', identity: { uuid: machine.uuid(0) } } as EGpuDevice
+    const [call] = await stoppedAt(step, when, skip, () => guest.leave(device, { signal: end.signal }))
+    const reason = new Error('called off')
+    end.abort(reason)
+    machine.ctl('go-on')
+    await expect(call).rejects.toBe(reason)
+    expect(victims.map(({ pid }) => machine.process(pid))).toEqual(['0 0', '0 0'])
+    expect(notes()).toEqual([])
+  })
 })

@@ -27,11 +27,17 @@ async function resume(
   const resumptions = await resumeParked({ ...world, signal, onProgress: moveReport(terminal) })
   if (resumptions.some(({ resumed }) => !resumed)) exitWith(ExitCode.Failed)
   if (json === true) return printJson(resumptions.map(withMessage), terminal)
-  if (resumptions.length === 0) terminal.print('No program is parked.')
+  if (resumptions.length === 0) terminal.print(nobody())
   for (const resumption of resumptions) {
     const names = programNames(resumption.processes)
     terminal.print(resumption.resumed ? `${names} runs again` : `${names} stays parked: ${messageOf(resumption)}`)
   }
+}
+
+/** Who parks is who can resume: what root has parked is noted where only root can read. */
+function nobody(): string {
+  if (process.getuid?.() === 0) return 'No program is parked.'
+  return 'You have parked no program. What root has parked, as by `sudo egpu eject`, goes on with `sudo egpu resume`.'
 }
 
 function messageOf({ error }: Resumption & { readonly resumed: false }): string {

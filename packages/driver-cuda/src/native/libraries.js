@@ -67,12 +67,12 @@ const restoreArguments = koffi.struct({
 
 /** @param {string} path */
 export function openNvml(path) {
-  return bind(koffi.load(path), nvmlPrototypes)
+  return bind(load(path), nvmlPrototypes)
 }
 
 /** @param {string} path */
 export function openCuda(path) {
-  const library = koffi.load(path)
+  const library = load(path)
   const functions = bind(library, cudaPrototypes)
   try {
     const type = ['int', koffi.pointer(restoreArguments)]
@@ -83,6 +83,15 @@ export function openCuda(path) {
   return functions
 }
 
+/** koffi does not say which one is missing. @param {string} path */
+function load(path) {
+  try {
+    return koffi.load(path)
+  } catch (error) {
+    throw new Error(`${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+  }
+}
+
 /** What restore takes beside the process. @param {Uint8Array | undefined} gpuPairs 32 bytes each */
 export function restoreArgumentsOf(gpuPairs) {
   const gpuPairsCount = (gpuPairs?.length ?? 0) / 32
@@ -91,7 +100,7 @@ export function restoreArgumentsOf(gpuPairs) {
 
 /** @param {string} path libc, or what a test has in its place */
 export function openSystem(path) {
-  return koffi.load(path).func('int ioctl(int, unsigned long, void *)')
+  return load(path).func('int ioctl(int, unsigned long, void *)')
 }
 
 /** Where the bytes of a buffer are, for structures that point to others. @param {Buffer} buffer @returns {bigint} */

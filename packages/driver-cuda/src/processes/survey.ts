@@ -29,7 +29,8 @@ export interface CudaProcessFacts {
   readonly memory: readonly { readonly uuid: string; readonly bytes: number | undefined }[]
   /**
    * GPUs whose device node it has open, by UUID: each of them is in use until it lets go. A CUDA program opens all that
-   * it may see, so it may be more than it computes on; `CUDA_VISIBLE_DEVICES` limits it. Empty while it is parked.
+   * it may see, so it may be more than it computes on; `CUDA_VISIBLE_DEVICES` limits it. Empty while it is parked, and
+   * for another user's program, which only root can look into.
    */
   readonly opens: readonly string[]
   /**

@@ -1,0 +1,6 @@
+// Asks NVML something with a fake machine's options from its arguments, and ends on SIGTERM without waiting for it.
+import { cudaDriver } from '../src/index.ts'
+import type { CudaDriverOptions } from '../src/index.ts'
+
+process.once('SIGTERM', () => process.exit(0))
+await cudaDriver(JSON.parse(process.argv[2] ?? '{}') as CudaDriverOptions).list()

@@ -21,7 +21,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
-describe('work that is moved to a peer', { timeout: 60_000 }, () => {
+describe('work that is moved to a peer', { timeout: 180_000 }, () => {
   it('goes on there from where it was, and its result is the same bit for bit', async () => {
     await using hosts = await twoHosts({ tally: half }, { tally })
     const { a, b } = hosts
@@ -93,7 +93,7 @@ describe('work that is moved to a peer', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a standby', { timeout: 60_000 }, () => {
+describe('a standby', { timeout: 180_000 }, () => {
   it('has every checkpoint, and keeps two', async () => {
     await using hosts = await twoHosts({ tally: half }, { tally })
     const { a, b } = hosts

@@ -60,7 +60,7 @@ function arrival(host: Host): Promise<RemoteRun> {
   return new Promise((resolve) => host.remote.onRun(resolve))
 }
 
-describe('work of a host that dies', { timeout: 60_000 }, () => {
+describe('work of a host that dies', { timeout: 180_000 }, () => {
   const troubles: Readonly<Record<string, readonly Mishap[]>> = {
     'at the host that stood by, from its last checkpoint': [],
     'although the cluster did not answer at first': ['request lost', 'request lost', 'request late'],

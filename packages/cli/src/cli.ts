@@ -91,12 +91,15 @@ async function program(args: readonly string[], context: CommandContext): Promis
   const egpu = new Command('egpu')
     .description('The truth about external GPUs, and work that survives the cable.')
     .version(version)
+    .configureHelp({ minWidthToWrap: 16 })
     .showSuggestionAfterError()
     .showHelpAfterError('(egpu --help lists the commands)')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => terminal.print(text.trimEnd()),
       writeErr: (text) => terminal.note(text.trimEnd()),
+      getOutHelpWidth: () => terminal.columns,
+      getErrHelpWidth: () => terminal.columns,
     })
   // Shells ask with `egpu complete -- <words>`: what they offer depends on all commands and their options.
   const completes = args[0] === 'completion' || args[0] === 'complete'

@@ -9,6 +9,7 @@ import { deviceName } from '../output/device-text.ts'
 import { printJson } from '../output/json.ts'
 import { printPlan, stepReport } from '../output/plan-text.ts'
 import type { Terminal } from '../output/terminal.ts'
+import { wrap } from '../output/text.ts'
 import { gpuArgument, jsonOption, sysfsRootOption, yesOption, type CommandContext } from './context.ts'
 
 interface PassthroughOptions extends MachineOptions {
@@ -85,7 +86,8 @@ function capabilityFor(
 }
 
 function showPlan(device: EGpuDevice, plan: PassthroughPlan, terminal: Terminal): void {
-  terminal.print(`To pass ${deviceName(device)} to a virtual machine (${plan.functions.join(', ')} go together):`)
+  const title = `To pass ${deviceName(device)} to a virtual machine (${plan.functions.join(', ')} go together):`
+  terminal.print(wrap(title, terminal.columns, ''))
   printPlan(plan, terminal)
   terminal.print(`\nfor QEMU\n${plan.qemuArguments.join(' ')}\n\nfor libvirt\n${plan.libvirtXml}`)
 }

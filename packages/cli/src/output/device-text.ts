@@ -42,9 +42,8 @@ function boxText({ enclosureName, enclosureId }: EGpuDevice): string | undefined
 
 /** One device as a block of lines. */
 export function printDevice(device: EGpuDevice, terminal: Terminal): void {
-  const { colors } = terminal
-  const paint = device.verdict.conclusion === 'external' ? colors.green : colors.bold
-  terminal.print(`${paint(deviceName(device))}  ${colors.dim(plain(device.id))}`)
+  const paint = device.verdict.conclusion === 'external' ? terminal.colors.green : terminal.colors.bold
+  printTitle(deviceName(device), device.id, paint, terminal)
   const rows: [string, string | undefined][] = [
     ['verdict', verdictText(device.verdict)],
     ['state', device.driver === undefined ? device.state : `${device.state}, driver ${plain(device.driver)}`],
@@ -63,9 +62,7 @@ export function printDevice(device: EGpuDevice, terminal: Terminal): void {
 
 export function printEnclosure(enclosure: Enclosure, terminal: Terminal): void {
   const name = [enclosure.vendorName, enclosure.name].filter((part) => part !== undefined).join(' ')
-  terminal.print(
-    `${terminal.colors.bold(plain(name === '' ? enclosure.id : name))}  ${terminal.colors.dim(plain(enclosure.id))}`,
-  )
+  printTitle(plain(name === '' ? enclosure.id : name), enclosure.id, terminal.colors.bold, terminal)
   if (enclosure.port !== undefined) printRow('port', enclosure.port, terminal)
   if (enclosure.authorized !== undefined)
     printRow('allowed', enclosure.authorized ? 'yes' : 'no: not authorized', terminal)
@@ -77,6 +74,14 @@ export function printFinding({ severity, code, seen, advice }: Finding, terminal
   terminal.print(`${paint(severity)} ${colors.dim(code)}`)
   printRow('seen', plain(seen), terminal)
   printRow('do', plain(advice), terminal)
+}
+
+/** The name with the id beside it, or below it where both do not fit. */
+function printTitle(name: string, id: string, paint: (text: string) => string, terminal: Terminal): void {
+  const { print, columns, colors } = terminal
+  const both = name.length + 2 + id.length <= columns
+  print(both ? `${paint(name)}  ${colors.dim(plain(id))}` : paint(wrap(name, columns, '')))
+  if (!both) print(`  ${colors.dim(plain(id))}`)
 }
 
 function printRow(label: string, value: string, { print, columns, colors }: Terminal): void {

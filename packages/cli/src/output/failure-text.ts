@@ -4,7 +4,8 @@ import { EGpuError } from '@egpu/core'
 
 /** What the operating system's own codes mean to a person, with what it was about. */
 const systemFailures: Readonly<Record<string, (path: string) => string>> = {
-  ENOENT: (path) => `there is no ${existsSync(dirname(path)) ? path : `directory ${dirname(path)}`}; check the spelling`,
+  ENOENT: (path) =>
+    `there is no ${existsSync(dirname(path)) ? path : `directory ${dirname(path)}`}; check the spelling`,
   ENOTDIR: (path) => `part of ${path} is a file where a directory should be`,
   EISDIR: (path) => `${path} is a directory; name a file`,
   EEXIST: (path) => `${path} is there already and is not written over; choose another name or remove it`,

@@ -15,6 +15,8 @@ import type { CheckpointOptions } from './options.ts'
 
 interface Frozen extends Plan {
   readonly cutSeq: number
+  /** `core.errorsHeard` at that moment. */
+  readonly errorsHeard: number
   readonly incarnation: Incarnation
   /** One of each segment. */
   readonly copies: readonly GPUBuffer[]
@@ -56,6 +58,8 @@ export class Checkpointer {
   #lastAt = performance.now()
   #savedAt = performance.now()
   #tools: Tools | undefined
+  /** The last one relied on work that may not have been done. */
+  #isWary = false
 
   constructor(core: Core, options: CheckpointOptions) {
     this.#core = core
@@ -113,7 +117,14 @@ export class Checkpointer {
     const drainMs = performance.now() - begun - pauseMs
     this.#notBefore = performance.now() + restFactor * drainMs
     if (drained === undefined || failure !== null) {
-      this.#fail(frozen, failure)
+      this.#fail(frozen)
+      this.#notBefore = performance.now() + failurePauseMs
+      core.emit({ type: 'checkpoint-failed', message: failure?.message ?? 'the copy could not be read' })
+      return false
+    }
+    this.#isWary = drained.some(({ bytes }) => bytes === undefined) && !this.#isTrusted(frozen)
+    if (this.#isWary) {
+      this.#fail(frozen)
       return false
     }
     commit(core, frozen, drained)
@@ -125,12 +136,15 @@ export class Checkpointer {
   }
 
   /** The last checkpoint stays, and what has changed since stays to be saved. */
-  #fail(frozen: Frozen, failure: GPUError | null): void {
+  #fail(frozen: Frozen): void {
     putBack(frozen)
     // They know of content that nobody got.
     if (this.#tools !== undefined) this.#tools.digests = new WeakMap()
-    this.#notBefore = performance.now() + failurePauseMs
-    this.#core.emit({ type: 'checkpoint-failed', message: failure?.message ?? 'the copy could not be read' })
+  }
+
+  /** Whether the work since the freeze was done as it was given: what the device refused has replaced nothing. */
+  #isTrusted({ errorsHeard }: Frozen): boolean {
+    return errorsHeard === this.#core.errorsHeard && !this.#core.scopes.isBusy
   }
 
   #freeze(): Frozen {
@@ -138,7 +152,7 @@ export class Checkpointer {
     const { incarnation } = core
     const planned = planCheckpoint(core)
     const cutSeq = core.nextSeq()
-    const common = { ...planned, cutSeq, incarnation }
+    const common = { ...planned, cutSeq, errorsHeard: core.errorsHeard, incarnation }
     if (planned.segments.length === 0) {
       return { ...common, copies: [], found: new Map(), failure: Promise.resolve(null) }
     }
@@ -191,7 +205,8 @@ export class Checkpointer {
   }
 
   /** The frozen bytes on the host; `undefined` when the device was lost before they all were. */
-  async #drain({ incarnation, segments, copies, found }: Frozen): Promise<readonly Moved[] | undefined> {
+  async #drain(frozen: Frozen): Promise<readonly Moved[] | undefined> {
+    const { incarnation, segments, copies, found } = frozen
     const { guard } = incarnation
     const { ring } = this.#toolsOf(incarnation)
     const drained: Moved[] = []
@@ -201,7 +216,7 @@ export class Checkpointer {
       )
       for (const [index, { pieces }] of segments.entries()) {
         // What is drawn anew each frame is, by the time the rest is drained, as good as gone.
-        if (pieces.every(isReplacedSince)) {
+        if (!this.#isWary && this.#isTrusted(frozen) && pieces.every(isReplacedSince)) {
           drained.push(...pieces.map((piece): Moved => ({ piece, extent: [0, 0], bytes: undefined })))
           continue
         }

@@ -49,6 +49,8 @@ export class Core {
     replayedEntries: 0,
     checkedReadbacks: 0,
   }
+  /** Errors that the application was told of: each may mean work of its that was not done. */
+  errorsHeard = 0
   lastLoss: GPUDeviceLostInfo | undefined
   /** The application called `destroy`. The reason `destroyed` alone does not say so: Chromium has it for other ends too. */
   isDestroyWanted = false

@@ -27,6 +27,11 @@ export class ErrorScopes {
     this.#core = core
   }
 
+  /** There may be errors of which nobody has heard yet. */
+  get isBusy(): boolean {
+    return this.#open.length > 0 || this.#unanswered.size > 0
+  }
+
   push(filter: GPUErrorFilter): void {
     this.#core.device.pushErrorScope(filter)
     const pushSeq = this.#core.nextSeq()
@@ -45,6 +50,7 @@ export class ErrorScopes {
       for (;;) {
         const { epoch, promise } = scope.answer
         const error = await promise.catch(() => null)
+        if (error !== null) core.errorsHeard += 1
         // A lost device answers "no error"; so does a destroyed one, and that is the last word.
         await core.orDestroyed(core.confirm())
         if (core.isOver) return error

@@ -19,6 +19,7 @@ export function forwardErrors(node: DeviceNode, device: GPUDevice): void {
 }
 
 function forward(event: GPUUncapturedErrorEvent, node: DeviceNode, device: GPUDevice): void {
+  node.core.errorsHeard += 1
   const Kind = event.constructor as new (type: string, init: GPUUncapturedErrorEventInit) => GPUUncapturedErrorEvent
   const copy = new Kind('uncapturederror', { error: event.error, cancelable: true })
   for (const name of ['target', 'currentTarget'] as const) Object.defineProperty(copy, name, { value: device })

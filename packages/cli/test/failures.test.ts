@@ -30,12 +30,20 @@ describe('files that are not as they should be', () => {
     ['list --from', ['list', '--from', missing], `there is no directory ${join(folder, 'missing')}`],
     ['tree --from', ['tree', '--from', missing], `there is no directory ${join(folder, 'missing')}`],
     ['doctor --from', ['doctor', '--from', folder], `${folder} is a directory`],
-    ['dashboard --from', ['dashboard', '--port', '0', '--from', join(folder, 'no')], `there is no ${join(folder, 'no')};`],
+    [
+      'dashboard --from',
+      ['dashboard', '--port', '0', '--from', join(folder, 'no')],
+      `there is no ${join(folder, 'no')};`,
+    ],
     ['dump into no directory', ['dump', '-o', missing], `there is no directory ${join(folder, 'missing')}`],
     ['dump over a file', ['dump', '-o', taken], `${taken} is there already`],
     ['dump below a file', ['dump', '-o', join(taken, 'file')], 'is a file where a directory should be'],
     ['demo --png', ['demo', '--png', missing], 'there is no '],
-    ['checkpoints import', ['checkpoints', 'import', store, missing], `there is no directory ${join(folder, 'missing')}`],
+    [
+      'checkpoints import',
+      ['checkpoints', 'import', store, missing],
+      `there is no directory ${join(folder, 'missing')}`,
+    ],
   ])('%s: a sentence, and exit code 1', async (_what, args, sentence) => {
     using machine = buildMachine(machineNamed('5'))
     const root = args[0] === 'dump' ? ['--sysfs-root', machine.sysfsRoot] : []

@@ -4,6 +4,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Feed } from '../src/dashboard/feed.ts'
 import { followFeed } from '../src/dashboard/stream.ts'
 
+/** Long enough for a machine that does much else. */
+const soon = { timeout: 30_000 }
+
 let manager: EGpuManager
 let looks: number
 let feed: Feed
@@ -59,7 +62,7 @@ describe('the feed of a dashboard', () => {
     const pages = Array.from({ length: 20 }, openPage)
     const before = looks
     for (let progress = 0; progress < 1_000; progress += 1) saved(progress)
-    await expect.poll(() => pages.every((page) => entriesOf(page).length === 1_000)).toBe(true)
+    await expect.poll(() => pages.every((page) => entriesOf(page).length === 1_000), soon).toBe(true)
     for (const page of pages) expect(entriesOf(page)).toEqual(Array.from({ length: 1_000 }, (_, index) => index + 1))
     // Far fewer than one for each page and event, whatever the speed of this machine.
     expect(looks - before).toBeLessThan(500)
@@ -73,9 +76,9 @@ describe('the feed of a dashboard', () => {
   it('sends a page the state at once, and again only when it differs', async () => {
     const page = openPage()
     const states = (): number => page.messages.filter(({ event }) => event === 'state').length
-    await expect.poll(states).toBe(1)
+    await expect.poll(states, soon).toBe(1)
     const seen = looks
-    await expect.poll(() => looks, { timeout: 20_000 }).toBeGreaterThan(seen + 2)
+    await expect.poll(() => looks, soon).toBeGreaterThan(seen + 2)
     expect(states()).toBe(1)
     await page.leave()
   })

@@ -20,6 +20,9 @@ const page = pageFiles()
 const pictures = fileURLToPath(new URL('../../../../.artifacts/dashboard/', import.meta.url))
 const token = 'a'.repeat(64)
 
+/** Long enough for a machine that does much else. */
+const soon = { timeout: 60_000 }
+
 let browser: Browser
 let machine: DashboardMachine
 let dashboard: RunningDashboard
@@ -85,26 +88,26 @@ async function accessibility(of: Page): Promise<string[]> {
 describe('the dashboard in a browser', () => {
   it('shows every view of the machine', async () => {
     const shown = await open()
-    await expect.poll(() => shown.locator('.cable-row[data-cable=in]').count()).toBe(2)
+    await expect.poll(() => shown.locator('.cable-row[data-cable=in]').count(), soon).toBe(2)
     for (const name of ['Machine', 'Doctor', 'Health and link', 'Workloads', 'Timeline'])
       expect(await shown.getByRole('heading', { name, exact: true }).isVisible()).toBe(true)
-    await expect.poll(() => shown.getByRole('row').count()).toBe(3)
-    await expect.poll(() => shown.locator('figure canvas').count()).toBe(4)
-    await expect.poll(() => shown.locator('figure', { hasText: 'Temperature' }).innerText()).toMatch(/\d+ °C/)
+    await expect.poll(() => shown.getByRole('row').count(), soon).toBe(3)
+    await expect.poll(() => shown.locator('figure canvas').count(), soon).toBe(4)
+    await expect.poll(() => shown.locator('figure', { hasText: 'Temperature' }).innerText(), soon).toMatch(/\d+ °C/)
   })
 
   it('shows a pulled cable, the loss, and the move with what it cost, and the return', async () => {
     const shown = await open()
     const busy = (): string | undefined =>
       machine.workloads().find(({ where }) => where?.deviceId !== undefined)?.where?.deviceId
-    await expect.poll(busy).toBeDefined()
+    await expect.poll(busy, soon).toBeDefined()
     const enclosureId = machine.manager.find(busy() ?? '')?.enclosureId
     const cable = machine.simulator?.cables().find(({ id }) => id === enclosureId)
     await shown.getByRole('button', { name: `Pull the cable: ${cable?.name}` }).click()
     await shown.locator('.cable-row[data-cable=out]', { hasText: cable?.name ?? '' }).waitFor()
     await shown.locator('.timeline li[data-type=disconnected]').first().waitFor()
     await shown.getByRole('button', { name: `Plug it in: ${cable?.name}` }).click()
-    await expect.poll(() => shown.locator('.cable-row[data-cable=in]').count()).toBe(2)
+    await expect.poll(() => shown.locator('.cable-row[data-cable=in]').count(), soon).toBe(2)
     await shown.locator('.timeline li[data-type=returned]').first().waitFor()
     await shown.locator('.timeline li[data-type=migration-completed] .badge').first().waitFor()
   })
@@ -120,7 +123,7 @@ describe('the dashboard in a browser', () => {
     await shown.keyboard.press('Enter')
     await dialog.getByText(/It is safe to unplug GPU two/).waitFor()
     await shown.keyboard.press('Escape')
-    await expect.poll(() => dialog.count()).toBe(0)
+    await expect.poll(() => dialog.count(), soon).toBe(0)
     const box = machine.simulator?.cables().find(({ name }) => name.includes('AI Box'))
     machine.simulator?.act(box?.id ?? '', 'pull')
     machine.simulator?.act(box?.id ?? '', 'plug')
@@ -130,7 +133,7 @@ describe('the dashboard in a browser', () => {
     'has no accessibility fault that axe can see, and a picture, when %s',
     async (scheme) => {
       const shown = await open({ scheme })
-      await expect.poll(() => shown.locator('figure canvas').count()).toBe(4)
+      await expect.poll(() => shown.locator('figure canvas').count(), soon).toBe(4)
       expect(await accessibility(shown)).toEqual([])
       await shown.screenshot({ path: `${pictures}${scheme}.png`, fullPage: true })
     },

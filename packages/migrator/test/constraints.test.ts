@@ -69,13 +69,25 @@ describe('constraints', () => {
   it('count for what a target turns out to be when it is open', async () => {
     await using machine = await bench({ boxes: 2, failBackAfterMs: Infinity })
     const { clock, migrator, driver } = machine
-    onOpen(driver, async (open) => (open.target.id === 'sim:gpu-A' ? disguised(open, { memoryBytes: 1_000 }) : open))
+    // Enough for the work, not for what its user wants.
+    onOpen(driver, async (open) => (open.target.id === 'sim:gpu-A' ? disguised(open, { memoryBytes: 10_000 }) : open))
     const run = migrator.run(new Mixer({ clock }), {
       constraints: { leastMemoryBytes: 100_000 },
       startOn: 'sim/sim:gpu-A',
     })
     expect((await machine.until(run.started)).name).toBe('B')
     expect(machine.story()[0]).toBe('mixer failed nowhere -> A: EGPU_MIGRATION_FAILED')
+  })
+
+  it('do not keep work that fails everywhere it may go from being given up', async () => {
+    await using machine = await bench({ boxes: 2 })
+    const { clock, migrator } = machine
+    const broken = new Mixer({ clock, fault: (call) => (call === 'restore' ? 'throw' : undefined) })
+    const run = migrator.run(broken, { constraints: { only: ['sim/sim:gpu-A'] } })
+    run.finished.catch(() => undefined)
+    await expect(machine.until(run.finished)).rejects.toThrow(
+      'failed again and again on every target that could take it',
+    )
   })
 
   it('that cannot be are refused at once', async () => {

@@ -24,12 +24,17 @@ afterEach(() => {
 })
 
 function control(victim: Victim, verb: 'park' | 'resume' | 'move'): ChildProcess {
-  return run('./controller.ts', String(victim.pid), verb, machine.uuid(1))
+  return run(new URL('./controller.ts', import.meta.url), String(victim.pid), verb, machine.uuid(1))
 }
 
-function run(program: string, ...more: readonly string[]): ChildProcess {
-  const file = fileURLToPath(new URL(program, import.meta.url))
-  const args = ['--conditions=@egpu/source', '--import=tsx', file, JSON.stringify(machine.options), ...more]
+function run(program: URL, ...more: readonly string[]): ChildProcess {
+  const args = [
+    '--conditions=@egpu/source',
+    '--import=tsx',
+    fileURLToPath(program),
+    JSON.stringify(machine.options),
+    ...more,
+  ]
   controller = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] })
   return controller
 }
@@ -125,7 +130,7 @@ it('forgets a process that ended while it was parked', async () => {
 
 it('a program that ends while NVML hangs leaves nothing behind that holds the GPU', async () => {
   machine.ctl('hang-nvml', 1)
-  const child = run('./hanging.ts')
+  const child = run(new URL('./hanging.ts', import.meta.url))
   await machine.until('the host', () => hostsOf(child).length > 0)
   const hosts = hostsOf(child)
   const ended = new Promise((resolve) => child.once('exit', resolve))

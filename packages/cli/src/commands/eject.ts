@@ -129,8 +129,13 @@ function report(result: DisconnectResult, json: boolean, terminal: Terminal): vo
     print(colors.green(`It is safe to unplug ${deviceName(result.device)}.`))
     for (const note of result.notes) print(plain(note))
     if (result.moved.some((moved) => moved.endsWith('parked in host memory')))
-      print('What is parked goes on with `egpu resume`, once the GPU is plugged in again.')
+      print(`What is parked goes on with \`${resumeCommand()}\`, once the GPU is plugged in again.`)
   }
+}
+
+/** Who has parked it has to resume it. */
+function resumeCommand(): string {
+  return process.env['SUDO_UID'] === undefined ? 'egpu resume' : 'sudo egpu resume'
 }
 
 function refusal(result: DisconnectResult & { readonly safeToUnplug: false }): Error {

@@ -9,7 +9,7 @@ import type { PeerConnection, PeerConnections } from './control/peer-connection.
 import { Dialer, type DialerTarget } from './discovery/dialer.ts'
 import { Discovery } from './discovery/discovery.ts'
 import type { Announcement } from './discovery/records.ts'
-import { meshFindings } from './doctor/findings.ts'
+import { Diagnosis } from './doctor/diagnosis.ts'
 import { Topology } from './doctor/topology.ts'
 import { MeshEvents, type MeshEvent, type MeshEventType } from './events.ts'
 import { hostTag, isTag } from './identity/host-tag.ts'
@@ -35,8 +35,6 @@ import { plainText } from './text.ts'
 const lookEveryMs = 5_000
 const defaultSettleMs = 3_000
 const defaultProbeBytes = 32 * 1024 * 1024
-const mostCopies = 16
-
 /**
  * The hosts at the other ends of this host's cables: who they are, by which cables they can be reached, how fast those are,
  * and what they offer. `discover()` makes one; it follows every change until it is closed.
@@ -54,7 +52,6 @@ export class ThunderboltMesh implements AsyncDisposable {
   readonly #machine: Machine
   readonly #members: Members
   readonly #neighbours: Neighbours
-  readonly #copies = new Set<string>()
   readonly #incumbents = new Map<PeerPurpose, BestPeer>()
   readonly #probes = new ProbeServer()
   readonly #watch: LinkWatch
@@ -62,12 +59,11 @@ export class ThunderboltMesh implements AsyncDisposable {
   readonly #dialer: Dialer
   readonly #discovery: Discovery
   readonly #topology = new Topology()
+  readonly #diagnosis: Diagnosis
   #plane: ControlPlane | undefined
   #probePort: number | undefined
   #controlPort = 0
   #targets: readonly ComputeTarget[]
-  #findings: readonly Finding[] = []
-  #findingsText = '[]'
   #pairing: PairingWindow | undefined
   #looking: Promise<void> | undefined
   #looksAgain = false
@@ -101,7 +97,7 @@ export class ThunderboltMesh implements AsyncDisposable {
       events: this.#events,
       visitor: options.visitor ?? false,
       connections: (peerId) => this.#plane?.connections(peerId) ?? [],
-      onChanged: () => this.#diagnose(),
+      onChanged: () => this.#diagnosis.update(),
       onPeerLost: (peerId) => this.#topology.forget(peerId),
     })
     this.#dialer = new Dialer({
@@ -116,6 +112,14 @@ export class ThunderboltMesh implements AsyncDisposable {
       isPaired: (peerId) => this.#trust.has(peerId),
       want: (key, target) => this.#dialer.want(key, target),
       onNew: (neighbour) => this.#heardOf(neighbour),
+    })
+    this.#diagnosis = new Diagnosis({
+      nodeId: this.nodeId,
+      machine: this.#machine,
+      members: this.#members,
+      neighbours: this.#neighbours,
+      topology: this.#topology,
+      onChanged: (findings) => this.#events.emit('findings-changed', { findings }),
     })
     this.#discovery = new Discovery({
       announcement: () => this.#announcement(),
@@ -182,7 +186,7 @@ export class ThunderboltMesh implements AsyncDisposable {
 
   /** What a person should know or do, worst first. */
   get findings(): readonly Finding[] {
-    return this.#findings
+    return this.#diagnosis.findings
   }
 
   /** Port of the control plane: what to write into another host's `EGPU_MESH_PEERS`. */
@@ -259,7 +263,7 @@ export class ThunderboltMesh implements AsyncDisposable {
     this.#trust.add(peer)
     this.#neighbours.pursue()
     this.#dialer.hurry()
-    this.#diagnose()
+    this.#diagnosis.update()
   }
 
   /** Ends the pairing; open connections are closed. Resolves to whether there was one. */
@@ -340,7 +344,7 @@ export class ThunderboltMesh implements AsyncDisposable {
     this.#discovery.setInterfaces(this.#machine.addresses)
     this.#timer = setInterval(() => this.#look(), lookEveryMs)
     this.#timer.unref()
-    this.#diagnose()
+    this.#diagnosis.update()
   }
 
   async #listen(): Promise<number> {
@@ -382,7 +386,7 @@ export class ThunderboltMesh implements AsyncDisposable {
     this.#discovery.announce(neighbour.interfaceName)
     if (this.#trust.has(neighbour.id)) return
     this.#events.emit('neighbour-found', { neighbour })
-    this.#diagnose()
+    this.#diagnosis.update()
   }
 
   #connected({ interfaceName }: DialerTarget, peerId: string | undefined): PeerConnection | undefined {
@@ -395,7 +399,7 @@ export class ThunderboltMesh implements AsyncDisposable {
   #connectedTo(channel: Channel): void {
     this.#members.connected(channel)
     this.#sendOffer(channel)
-    this.#diagnose()
+    this.#diagnosis.update()
   }
 
   /** Members tell each other what they offer; a visitor has to ask. */
@@ -429,9 +433,7 @@ export class ThunderboltMesh implements AsyncDisposable {
   #refused(refusal: Refusal): void {
     if (refusal.error.code === EGpuErrorCode.PeerLost) return
     this.#events.emit('refused', refusal)
-    if (refusal.error.code !== EGpuErrorCode.IdentityCopied || this.#copies.size >= mostCopies) return
-    this.#copies.add(refusal.error.message)
-    this.#diagnose()
+    if (refusal.error.code === EGpuErrorCode.IdentityCopied) this.#diagnosis.copied(refusal.error.message)
   }
 
   /** First the links that just broke, then the slower look at everything. */
@@ -468,39 +470,14 @@ export class ThunderboltMesh implements AsyncDisposable {
     if (addresses.some(({ interfaceName, key }) => before.get(interfaceName) !== key)) this.#dialer.hurry()
     this.#neighbours.pursue()
     for (const channel of this.#plane.connections()) this.#members.refresh(channel)
-    await this.#topology.refresh(this.#plane, bridgedInterfaces)
-    this.#diagnose()
+    this.#diagnosis.update()
+    // Peers are asked for this, and the next look does not wait for them.
+    void this.#topology.refresh(this.#plane, bridgedInterfaces).then(() => this.#diagnosis.update())
   }
 
   #forgetInterface(interfaceName: string): void {
     this.#dialer.forgetInterface(interfaceName)
     this.#neighbours.forgetInterface(interfaceName)
     this.#members.broken.delete(interfaceName)
-  }
-
-  #diagnose(): void {
-    const { inventory, network, addresses, withoutCarrier } = this.#machine
-    const withLinkLocal = new Set(addresses.map(({ interfaceName }) => interfaceName))
-    const running = new Set(Object.keys(networkInterfaces()).filter((name) => !withoutCarrier.has(name)))
-    const findings = meshFindings({
-      inventory,
-      network,
-      peers: this.peers,
-      neighbours: this.neighbours,
-      withoutLinkLocal: inventory.links.flatMap(({ interfaceName }) =>
-        interfaceName !== undefined && running.has(interfaceName) && !withLinkLocal.has(interfaceName)
-          ? [interfaceName]
-          : [],
-      ),
-      broken: [...this.#members.broken].map(([interfaceName, how]) => ({ interfaceName, how })),
-      unheard: this.#members.unheard,
-      bridgedCables: this.#topology.bridgedCables(this.nodeId),
-      copies: [...this.#copies],
-    })
-    const text = JSON.stringify(findings)
-    if (text === this.#findingsText) return
-    this.#findings = findings
-    this.#findingsText = text
-    this.#events.emit('findings-changed', { findings })
   }
 }

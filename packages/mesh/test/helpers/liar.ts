@@ -1,5 +1,5 @@
 /**
- * Lies on a cable: says over multicast DNS, many times a second, that a peer is here, and hundreds of hosts that are not
+ * Lies on a cable: says over multicast DNS, many times a second, that a peer is here, and a great many hosts that are not
  * anywhere. Arguments: interface, port that the lies lead to, id of the peer, number of other hosts.
  */
 import { randomBytes } from 'node:crypto'
@@ -23,5 +23,5 @@ mdns.on('ready', () => {
       const [answer, ...additionals] = toRecords({ nodeId, instance, hostTag, port: Number(port), pairing: true })
       mdns.respond({ answers: answer === undefined ? [] : [answer], additionals })
     }
-  }, 50)
+  }, 200)
 })

@@ -143,6 +143,16 @@ describe('a migrator with a journal', () => {
     expect(journal.devices.get(id)).toMatchObject({ deaths: [], faultsAtMs: { length: 3 } })
   })
 
+  it('that gives nonsense about devices costs nothing but that', async () => {
+    const journal = notebook()
+    journal.loadDevices = async () => [null, 7, {}, { key: 'gpu', faultsAtMs: [NaN], deaths: [null] }] as never
+    await using machine = await bench({ boxes: 1, journal })
+    const mixer = new Mixer({ clock: machine.clock })
+    await machine.until(machine.migrator.run(mixer).finished)
+    expect(mixer.result).toBe(reference)
+    expect(machine.story()).toEqual([])
+  })
+
   it.each(['throw', 'hang'] as const)('that %ss works all the same, and says so', async (how) => {
     await using machine = await bench({ boxes: 2, journal: notebook(() => how), migrationTimeoutMs: 200 })
     const mixer = new Mixer({ clock: machine.clock })

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DeviceRecord, JournalRecord, MigrationJournal } from './journal.ts'
+import { isDeviceRecord } from './journal.ts'
+import type { JournalRecord, MigrationJournal } from './journal.ts'
 
 /**
  * Keeps the journal in a directory, one small file per workload, and one per device in `devices`: written aside, flushed,
@@ -106,19 +107,5 @@ function isJournalRecord(value: unknown): value is JournalRecord {
     typeof record.victimsSince === 'number' &&
     Array.isArray(record.homes) &&
     Array.isArray(record.victims)
-  )
-}
-
-function isDeviceRecord(value: unknown): value is DeviceRecord {
-  const record = value as Partial<DeviceRecord> | null
-  return (
-    typeof record?.key === 'string' &&
-    Array.isArray(record.faultsAtMs) &&
-    record.faultsAtMs.every((atMs) => typeof atMs === 'number') &&
-    Array.isArray(record.deaths) &&
-    record.deaths.every(
-      (death) =>
-        typeof death?.workloadId === 'string' && typeof death.atMs === 'number' && typeof death.isPull === 'boolean',
-    )
   )
 }

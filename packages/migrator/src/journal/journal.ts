@@ -50,3 +50,17 @@ export interface MigrationJournal extends AsyncDisposable {
 export function journalTarget({ id, name, kind, runtime, removable, deviceId }: JournalTarget): JournalTarget {
   return { id, name, kind, runtime, removable, deviceId }
 }
+
+export function isDeviceRecord(value: unknown): value is DeviceRecord {
+  const record = value as Partial<DeviceRecord> | null
+  return (
+    typeof record?.key === 'string' &&
+    Array.isArray(record.faultsAtMs) &&
+    record.faultsAtMs.every((atMs) => typeof atMs === 'number') &&
+    Array.isArray(record.deaths) &&
+    record.deaths.every(
+      (death) =>
+        typeof death?.workloadId === 'string' && typeof death.atMs === 'number' && typeof death.isPull === 'boolean',
+    )
+  )
+}

@@ -2,14 +2,15 @@ import type { Clock } from '@egpu/core'
 import { withDeadline } from '../deadline.ts'
 import { Chronicle } from './chronicle.ts'
 import type { ChronicleOptions } from './chronicle.ts'
+import { isDeviceRecord } from './journal.ts'
 import type { DeviceRecord, JournalRecord, MigrationJournal } from './journal.ts'
 
 export interface MemoriesOptions {
   readonly journal: MigrationJournal
   readonly clock: Clock
   readonly timeoutMs: number
-  /** `subject`: the workload or device that the journal failed to remember; empty for all of them. */
-  readonly onFailure: (subject: string, error: unknown) => void
+  /** `workloadId`: the one that the journal failed to remember; empty for devices, and for all of them. */
+  readonly onFailure: (workloadId: string, error: unknown) => void
 }
 
 /** What an earlier process left in the journal, read once, and the writing of what this one adds. */
@@ -48,29 +49,31 @@ export class Memories {
   /** What went wrong with devices; empty for a journal that does not keep it. */
   devices(): Promise<readonly DeviceRecord[]> {
     const { journal } = this.#options
-    return (this.#devices ??= this.#read((options) => journal.loadDevices?.(options) ?? Promise.resolve([])))
+    return (this.#devices ??= this.#read((options) => journal.loadDevices?.(options) ?? Promise.resolve([])).then(
+      (records) => records.filter(isDeviceRecord),
+    ))
   }
 
   /** Who writes down what goes wrong with one device. */
   deviceChronicle(key: string): Chronicle<DeviceRecord> {
     const { journal } = this.#options
     return this.#chronicle<DeviceRecord>(
-      key,
+      '',
       (record, options) => journal.writeDevice?.(record, options) ?? Promise.resolve(),
       { key, faultsAtMs: [], deaths: [] },
     )
   }
 
   #chronicle<T>(
-    subject: string,
+    workloadId: string,
     write: ChronicleOptions<T>['write'],
     record: T,
     remove?: ChronicleOptions<T>['remove'],
   ): Chronicle<T> {
     const { clock, timeoutMs, onFailure } = this.#options
-    const what = `the journal entry of ${subject}`
+    const what = `the journal entry of ${workloadId === '' ? 'a device' : workloadId}`
     return new Chronicle<T>(
-      { what, write, remove, clock, timeoutMs, onFailure: (error) => onFailure(subject, error) },
+      { what, write, remove, clock, timeoutMs, onFailure: (error) => onFailure(workloadId, error) },
       record,
     )
   }

@@ -28,6 +28,10 @@ export function memberOf({
   return { pid, startTime, name, memory: known, bytes: known.reduce((sum, { bytes }) => sum + bytes, 0) }
 }
 
+export function namesOf(members: readonly Member[]): string {
+  return members.map(({ pid, name }) => `${name} (pid ${pid})`).join(', ')
+}
+
 /** Which GPU each becomes; `undefined` is all as before. */
 export type Mapping = ReadonlyMap<string, string> | undefined
 

@@ -4,9 +4,6 @@ import type { CudaContext } from '../context.ts'
 import { NvmlReturn } from '../nvml/failure.ts'
 import { NvmlFailure } from '../host/native-host.ts'
 import type { NativeHost } from '../host/native-host.ts'
-import { groupsOf } from '../processes/groups.ts'
-import { isZombie, readProcess } from '../processes/proc.ts'
-import { askKernel, computingOn, memoryOf } from '../processes/survey.ts'
 import type { CudaProcessFacts } from '../processes/survey.ts'
 import { assertHostRoom } from './host-room.ts'
 import type { JournalEntry } from './journal.ts'
@@ -14,7 +11,8 @@ import { withProgress } from './progress.ts'
 import type { OnProgress } from './progress.ts'
 import { CudaResult, ProcessState, StepFailure, stepError } from './results.ts'
 import { inverted } from './mapping.ts'
-import { Steps, memberOf } from './steps.ts'
+import { secondLook } from './second-look.ts'
+import { Steps, memberOf, namesOf } from './steps.ts'
 import type { Mapping, Member, StepTaken } from './steps.ts'
 
 export interface TransitionOptions extends AbortOptions {
@@ -158,58 +156,12 @@ export class Transition {
       signal?.throwIfAborted()
       await this.#unlessForeign(member, () => steps.lock(member, this.#context.lockTimeoutMs))
     }
-    await this.#lookAgain()
+    this.#members = await secondLook(this.#context, this.#members, this.#options)
     for (const [index, member] of this.#members.entries()) {
       signal?.throwIfAborted()
       assertHostRoom(this.#context, this.#members.slice(index))
       await this.#watched(member, 'checkpoint', () => steps.checkpoint(member))
     }
-  }
-
-  /**
-   * Looks once more now that nobody can make a CUDA call any more: memory that was shared a moment ago would make a
-   * checkpoint that cannot be restored, a program that joined the group would wait for ever for those who stand still,
-   * and more memory than was noted might not fit where it has to go back to.
-   */
-  async #lookAgain(): Promise<void> {
-    const { gpus, journal } = this.#context
-    const { signal } = this.#options
-    const pids = this.#members.map(({ pid }) => pid)
-    // A driver that cannot be asked: the first look has refused whoever has neighbours.
-    const imports = (await askKernel(this.#context, pids, signal)) ?? []
-    const shared = imports.find(({ bytes }) => bytes > 0)
-    if (shared !== undefined) {
-      throw new EGpuError(
-        EGpuErrorCode.NotSupported,
-        `process ${shared.pid} was left alone: it has just opened ${shared.bytes} bytes of another process's GPU memory (CUDA IPC), which NVIDIA could not restore`,
-        { driver: 'cuda' },
-      )
-    }
-    const computing = await computingOn(this.#context, { signal })
-    const joined = this.#joinedBy(computing.map(({ pid }) => pid))
-    if (joined !== undefined) {
-      throw new EGpuError(
-        EGpuErrorCode.DeviceBusy,
-        `${namesOf(this.#members)}: process ${joined} has just joined the group, which is stopped as a whole or not at all; list the processes and try again`,
-        { driver: 'cuda' },
-      )
-    }
-    this.#members = this.#members.map((member) => {
-      const holdings = computing.filter(({ pid }) => pid === member.pid)
-      const memory = memoryOf(holdings, (busId) => gpus.uuidOf(busId))
-      const now = memory.length === 0 ? member : memberOf({ ...member, memory })
-      if (now.bytes !== member.bytes) journal.holds(member, now.memory)
-      return now
-    })
-  }
-
-  /** Somebody who belongs to the group and is not among those that are stopped. */
-  #joinedBy(computing: readonly number[]): number | undefined {
-    const { procRoot } = this.#context
-    const own = new Set(this.#members.map(({ pid }) => pid))
-    const pids = [...new Set([...own, ...computing])].filter((pid) => !isZombie(procRoot, pid))
-    const groups = groupsOf(pids, (pid) => readProcess(procRoot, pid))
-    return [...own].flatMap((pid) => groups.get(pid) ?? []).find((pid) => !own.has(pid))
   }
 
   /** Everybody gets memory back before anybody may work. */
@@ -373,10 +325,6 @@ function attempt(work: () => void): void {
   } catch {
     // The note stays as it is, and recovery finds out.
   }
-}
-
-function namesOf(members: readonly Member[]): string {
-  return members.map(({ pid, name }) => `${name} (pid ${pid})`).join(', ')
 }
 
 function isElsewhere({ pid, name }: Member, state: ProcessState): EGpuError {

@@ -1,5 +1,5 @@
 import { EGpuManager } from '@egpu/core'
-import { simDriver } from '@egpu/driver-sim'
+import { simDriver, type SimDriver } from '@egpu/driver-sim'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { FakeMachine } from '../../driver-cuda/test/machine.ts'
 import { CudaPrograms } from '../src/dashboard/cuda-programs.ts'
@@ -10,6 +10,7 @@ import type { EjectLine } from '../src/dashboard/protocol.ts'
 vi.setConfig({ testTimeout: 120_000 })
 
 let fake: FakeMachine
+let driver: SimDriver
 let manager: EGpuManager
 let cuda: CudaPrograms
 
@@ -17,7 +18,7 @@ let cuda: CudaPrograms
 beforeEach(async () => {
   fake = new FakeMachine()
   const gpu = { name: 'RTX 4090', vendorId: 0x10de, deviceId: 0x2684, uuid: fake.uuid(0), kernelDriver: 'nvidia' }
-  const driver = simDriver({ enclosures: [{ model: 'razer-core-x', plugged: true, gpus: [gpu] }] })
+  driver = simDriver({ enclosures: [{ model: 'razer-core-x', plugged: true, gpus: [gpu] }] })
   manager = await EGpuManager.create({ drivers: [driver] })
   await manager.startMonitoring({ healthIntervalMs: 0 })
   cuda = new CudaPrograms(manager, fake.options)
@@ -88,4 +89,15 @@ it('asks nobody where no NVIDIA GPU is awake', async () => {
 it('says why they are not known when NVIDIA cannot be asked', async () => {
   await using programs = new CudaPrograms(manager, { ...fake.options, nvmlLibrary: '/nowhere/libnvidia-ml.so.1' })
   await expect.poll(() => programs.now().problem, { timeout: 60_000 }).toMatch(/NVIDIA's libraries cannot be used/)
+})
+
+it('looks again once the ejected GPU is back, also when nobody watched meanwhile', async () => {
+  const back = manager.next('returned')
+  await ejectLines(manager, gpu(), signal, async () => {})
+  const [box] = driver.machine.enclosures
+  box?.yank()
+  box?.plug()
+  await back
+  const late = await fake.start()
+  await expect.poll(() => cuda.now().programs.map(({ pid }) => pid), { timeout: 60_000 }).toEqual([late.pid])
 })

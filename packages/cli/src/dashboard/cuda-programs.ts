@@ -31,8 +31,8 @@ export class CudaPrograms implements Guest, AsyncDisposable {
   #view: ProgramsView = none
   #asking: Promise<void> | undefined
   #askedAt = Number.NEGATIVE_INFINITY
-  /** A GPU that is being ejected: nothing of ours may hold it. */
-  #leaving: string | undefined
+  /** A GPU that is being ejected, in its present incarnation: nothing of ours may hold it. */
+  #leaving: Pick<EGpuDevice, 'id' | 'epoch'> | undefined
   #guest: CudaGuest | undefined
 
   constructor(manager: EGpuManager, options: CudaOptions = {}) {
@@ -43,7 +43,8 @@ export class CudaPrograms implements Guest, AsyncDisposable {
   /** What is known now; has it looked up afresh when that is old. */
   now(): ProgramsView {
     if (!this.#manager.devices.some(runsCuda)) return none
-    if (this.#leaving !== undefined && this.#manager.find(this.#leaving) === undefined) this.#leaving = undefined
+    const { id = '', epoch } = this.#leaving ?? {}
+    if (this.#manager.find(id)?.epoch !== epoch) this.#leaving = undefined
     const isDue = performance.now() - this.#askedAt >= askEveryMs
     if (isDue && this.#leaving === undefined && !this.#stop.signal.aborted) this.#asking ??= this.#ask()
     return this.#view
@@ -63,7 +64,7 @@ export class CudaPrograms implements Guest, AsyncDisposable {
   }
 
   async leave(device: EGpuDevice, options: LeaveOptions): Promise<LeaveResult> {
-    this.#leaving = device.id
+    this.#leaving = device
     let left = false
     try {
       await abandonable(this.#asking ?? Promise.resolve(), options.signal)

@@ -23,9 +23,9 @@ export default defineConfig({
       ...rooms.map(({ name, root }) => ({
         resolve,
         ssr,
-        test: { name, root, include: ['test/**/*.test.ts'], exclude: ['test/system/**'], testTimeout: 60_000 },
+        test: { name, root, include: ['test/**/*.test.ts'], exclude: ['test/system/**'], testTimeout: 120_000 },
       })),
-      { resolve, ssr, test: { name: 'house', root: '.', include: ['test/*.test.ts'], testTimeout: 60_000 } },
+      { resolve, ssr, test: { name: 'house', root: '.', include: ['test/*.test.ts'], testTimeout: 120_000 } },
     ],
   },
 })

@@ -14,6 +14,9 @@ const rooms = ['packages', 'examples'].flatMap((parent) => {
   }
 })
 
+/** On a busy machine; what hangs is found all the same. */
+const patience = { testTimeout: 120_000, expect: { poll: { timeout: 60_000 } } }
+
 export default defineConfig({
   test: {
     reporters: ['default', './scripts/skip-reporter.mjs', './scripts/failure-reporter.mjs'],
@@ -23,9 +26,9 @@ export default defineConfig({
       ...rooms.map(({ name, root }) => ({
         resolve,
         ssr,
-        test: { name, root, include: ['test/**/*.test.ts'], exclude: ['test/system/**'], testTimeout: 120_000 },
+        test: { name, root, include: ['test/**/*.test.ts'], exclude: ['test/system/**'], ...patience },
       })),
-      { resolve, ssr, test: { name: 'house', root: '.', include: ['test/*.test.ts'], testTimeout: 120_000 } },
+      { resolve, ssr, test: { name: 'house', root: '.', include: ['test/*.test.ts'], ...patience } },
     ],
   },
 })

@@ -16,6 +16,7 @@ export default defineConfig({
     fileParallelism: false,
     testTimeout: 600_000,
     hookTimeout: 600_000,
+    expect: { poll: { timeout: 60_000 } },
     reporters: ['default', './scripts/skip-reporter.mjs', './scripts/failure-reporter.mjs'],
   },
 })

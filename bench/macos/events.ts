@@ -6,8 +6,9 @@ import type { Figure } from '../figure.ts'
 
 const periodMs = 250
 const pushLimitMs = 10
-// The default rescan falls into it once.
+// The default rescan falls into it once. Before that V8 collects what starting has left, for half a minute.
 const idleMs = 60_000
+const warmUpMs = 40_000
 const idleLimit = 0.002
 
 /** From the kernel's change to the driver's event, with the defaults; and what waiting for it costs. */
@@ -90,7 +91,9 @@ async function latencies(mode: 'poll' | 'push', changes: number): Promise<number
 /** Share of a core that a process takes which waits in the given way. */
 function idleShare(kind: 'nothing' | 'timer' | 'watch'): Promise<number> {
   return new Promise((resolve, reject) => {
-    const child = fork(new URL('./child/idle.ts', import.meta.url), [kind, '10000', String(idleMs)])
+    const child = fork(new URL('./child/idle.ts', import.meta.url), [kind, String(warmUpMs), String(idleMs)], {
+      execArgv: [...process.execArgv, '--expose-gc'],
+    })
     child.once('message', (share) => resolve(share as number))
     child.once('error', reject)
     child.once('exit', (code) => reject(new Error(`the idle process ended with ${code} before it told anything`)))

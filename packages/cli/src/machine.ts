@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { arch, release } from 'node:os'
 import { EGpuError, EGpuErrorCode, EGpuManager } from '@egpu/core'
 import type { EGpuDriver } from '@egpu/core/driver'
@@ -64,8 +64,12 @@ async function recordedDriver(file: string): Promise<EGpuDriver> {
 
 function contentOf(file: string): Buffer {
   try {
+    // A terminal or /dev/zero would never come to an end; a pipe does.
+    if (statSync(file).isCharacterDevice())
+      throw new EGpuError(EGpuErrorCode.MalformedData, `${file} is a device, no file`)
     return readFileSync(file)
   } catch (error) {
+    if (EGpuError.is(error)) throw error
     // Node names no path when it is a directory.
     throw Object.assign(error as NodeJS.ErrnoException, { path: file })
   }

@@ -1,14 +1,14 @@
 import { mkdtempSync, statSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { simDriver } from '@egpu/driver-sim'
 import { EGpuManager, ThunderboltSpeed } from '@egpu/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { DashboardMachine } from '../src/dashboard/machine.ts'
 import { Ring } from '../src/dashboard/ring.ts'
 import { startDashboard, type RunningDashboard } from '../src/dashboard/start.ts'
-import { dashboardToken } from '../src/dashboard/token.ts'
+import { dashboardToken, stateDirectory } from '../src/dashboard/token.ts'
 
 const token = 'b'.repeat(64)
 const page = new Map([['/', { type: 'text/html', bytes: new Uint8Array([60, 62]) }]])
@@ -148,6 +148,14 @@ describe('the token', () => {
     expect(statSync(file).mode & 0o077).toBe(0)
     writeFileSync(file, 'half')
     expect(dashboardToken(directory)).not.toBe(first)
+  })
+
+  it('is never kept below the directory the dashboard was started in', () => {
+    expect(stateDirectory('/state', '/home/me')).toBe(join('/state', 'egpu'))
+    for (const given of [undefined, '', 'state']) {
+      expect(stateDirectory(given, '/home/me')).toBe(join('/home/me', '.local', 'state', 'egpu'))
+      for (const home of ['', '.']) expect(isAbsolute(stateDirectory(given, home))).toBe(true)
+    }
   })
 })
 

@@ -1,7 +1,7 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { homedir, userInfo } from 'node:os'
+import { isAbsolute, join } from 'node:path'
 
 const wellFormed = /^[\da-f]{64}$/
 
@@ -29,7 +29,12 @@ export function isToken(token: string, offered: string | undefined): boolean {
   return timingSafeEqual(Buffer.from(offered), Buffer.from(token))
 }
 
-/** As the XDG base directory specification has it, on every system. */
-function stateDirectory(): string {
-  return join(process.env['XDG_STATE_HOME'] ?? join(homedir(), '.local', 'state'), 'egpu')
+/** As the XDG base directory specification has it, on every system: a path that is not absolute counts as none. */
+export function stateDirectory(
+  given: string | undefined = process.env['XDG_STATE_HOME'],
+  home: string = homedir(),
+): string {
+  if (given !== undefined && isAbsolute(given)) return join(given, 'egpu')
+  // An empty HOME would put the secret into whatever directory this was started in.
+  return join(isAbsolute(home) ? home : userInfo().homedir, '.local', 'state', 'egpu')
 }

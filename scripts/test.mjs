@@ -1,6 +1,7 @@
 /**
  * `npm test`: set-up, then every check from the quickest to the slowest. Prints one line per stage and goes on after a
- * failed stage, so one run shows everything. `--only <stage>` (repeatable) runs a part; `--list` names the stages.
+ * failed stage, so one run shows everything; its last lines name each failed test. `--only <stage>` (repeatable) runs a
+ * part; `--list` names the stages.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

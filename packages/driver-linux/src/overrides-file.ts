@@ -1,13 +1,17 @@
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import type { Finding } from '@egpu/core'
 import { readText } from './quiet-files.ts'
 import { parseOverrides } from './verdict/override.ts'
 import type { VerdictOverride } from './verdict/override.ts'
 
-/** `$XDG_CONFIG_HOME/egpu/overrides.json`, by default below `~/.config`. */
-export function defaultOverridesPath(): string {
-  return join(process.env['XDG_CONFIG_HOME'] ?? join(homedir(), '.config'), 'egpu', 'overrides.json')
+/**
+ * `$XDG_CONFIG_HOME/egpu/overrides.json`, by default below `~/.config`. As the specification has it, a path that is not
+ * absolute counts as none: what lies in the working directory is not the user's word on their machine.
+ */
+export function defaultOverridesPath(given: string | undefined = process.env['XDG_CONFIG_HOME']): string {
+  const config = given !== undefined && isAbsolute(given) ? given : join(homedir(), '.config')
+  return join(config, 'egpu', 'overrides.json')
 }
 
 export interface LoadedOverrides {

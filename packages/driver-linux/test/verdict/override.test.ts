@@ -1,11 +1,18 @@
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { EGpuError } from '@egpu/core'
 import { describe, expect, it } from 'vitest'
-import { loadOverrides } from '../../src/overrides-file.ts'
+import { defaultOverridesPath, loadOverrides } from '../../src/overrides-file.ts'
 import { parseOverrides } from '../../src/verdict/override.ts'
+
+it('looks for the file below the home directory, never below the working directory', () => {
+  expect(defaultOverridesPath('/config')).toBe(join('/config', 'egpu', 'overrides.json'))
+  for (const given of [undefined, '', 'config']) {
+    expect(defaultOverridesPath(given)).toBe(join(homedir(), '.config', 'egpu', 'overrides.json'))
+  }
+})
 
 describe('parseOverrides', () => {
   it('reads ids as lspci prints them', () => {

@@ -81,6 +81,12 @@ export class GuestWatch {
     })
   }
 
+  /** What is said of devices from the first sign that one goes: what was left to say of the plugging may come before. */
+  partings(): string[] {
+    const told = this.list().filter((line) => line.startsWith('device-'))
+    return told.slice(told.findIndex((line) => !line.startsWith('device-observed')))
+  }
+
   text(from = 0): string {
     return this.list(from).join(', ') || 'nothing'
   }

@@ -65,10 +65,13 @@ export async function runCli(args: readonly string[], terminal: Terminal = proce
     endedBy = code
     stop.abort(new Error('interrupted'))
   }
-  const interrupt = end(ExitCode.Interrupted)
-  const terminate = end(ExitCode.Terminated)
-  process.once('SIGINT', interrupt)
-  process.once('SIGTERM', terminate)
+  const ends = [
+    ['SIGINT', end(ExitCode.Interrupted)],
+    ['SIGTERM', end(ExitCode.Terminated)],
+    // A terminal that is closed in the middle of an eject must not leave it half done.
+    ['SIGHUP', end(ExitCode.HungUp)],
+  ] as const
+  for (const [name, listener] of ends) process.once(name, listener)
   guardOutput()
   const context = { terminal, signal: stop.signal, exitWith: (code: number) => void (exitCode = code) }
   try {
@@ -81,8 +84,7 @@ export async function runCli(args: readonly string[], terminal: Terminal = proce
     terminal.note(args.includes('--json') ? failureJson(error) : `egpu: ${failureText(error)}`)
     return ExitCode.Failed
   } finally {
-    process.off('SIGINT', interrupt)
-    process.off('SIGTERM', terminate)
+    for (const [name, listener] of ends) process.off(name, listener)
   }
 }
 

@@ -7,6 +7,8 @@ export const ExitCode = {
   Usage: 2,
   /** `doctor` found something that needs attention. */
   Attention: 3,
+  /** Its terminal was closed (SIGHUP). */
+  HungUp: 129,
   /** Ended by Ctrl-C (SIGINT). */
   Interrupted: 130,
   /** Ended by SIGTERM. */

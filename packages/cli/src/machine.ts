@@ -1,12 +1,12 @@
-import { readFileSync, statSync } from 'node:fs'
 import { arch, release } from 'node:os'
 import { EGpuError, EGpuErrorCode, EGpuManager } from '@egpu/core'
 import type { EGpuDriver } from '@egpu/core/driver'
+import { nameOf, readRecording } from './recording-file.ts'
 
 export interface MachineOptions {
   /** A recorded Linux machine instead of this one. */
   readonly sysfsRoot?: string | undefined
-  /** What `egpu dump` wrote, or a dump of a Mac's registry (`ioreg -a -l`), instead of this machine. */
+  /** What `egpu dump` wrote, or a dump of a Mac's registry (`ioreg -a -l`), instead of this machine; `-` for standard input. */
   readonly from?: string | undefined
 }
 
@@ -16,16 +16,24 @@ export type MachineFacts =
   | { readonly recordedAt: string }
 
 export function machineFacts({ sysfsRoot, from }: MachineOptions): MachineFacts {
-  const recordedAt = sysfsRoot ?? from
+  const recordedAt = recordingOf({ sysfsRoot, from })
   return recordedAt === undefined ? { platform: process.platform, arch: arch(), kernel: release() } : { recordedAt }
+}
+
+/** Where the machine was recorded that is looked at; `undefined` for this machine. */
+export function recordingOf({ sysfsRoot, from }: MachineOptions): string | undefined {
+  return sysfsRoot ?? (from === undefined ? undefined : nameOf(from))
 }
 
 /**
  * The drivers that look without touching: nothing here opens a device node or starts a graphics API, which would wake
  * a sleeping GPU. Only what this machine, or the recording, needs is loaded.
  */
-export async function observingDrivers({ sysfsRoot, from }: MachineOptions): Promise<EGpuDriver[]> {
-  if (from !== undefined) return [await recordedDriver(from)]
+export async function observingDrivers(
+  { sysfsRoot, from }: MachineOptions,
+  signal: AbortSignal,
+): Promise<EGpuDriver[]> {
+  if (from !== undefined) return [await recordedDriver(from, signal)]
   if (sysfsRoot === undefined && process.platform === 'darwin') {
     const { macosDriver } = await import('@egpu/driver-macos')
     return [macosDriver()]
@@ -34,15 +42,15 @@ export async function observingDrivers({ sysfsRoot, from }: MachineOptions): Pro
   return [sysfsRoot === undefined ? linuxDriver() : linuxDriver({ sysfsRoot })]
 }
 
-export async function openMachine(options: MachineOptions): Promise<EGpuManager> {
-  return EGpuManager.create({ drivers: await observingDrivers(options) })
+export async function openMachine(options: MachineOptions, signal: AbortSignal): Promise<EGpuManager> {
+  return EGpuManager.create({ drivers: await observingDrivers(options, signal), signal })
 }
 
 /** The driver that reads a recording; `EGPU_MALFORMED_DATA` with the file's name when it is none. */
-async function recordedDriver(file: string): Promise<EGpuDriver> {
-  const bytes = contentOf(file)
+async function recordedDriver(file: string, signal: AbortSignal): Promise<EGpuDriver> {
+  const bytes = await readRecording(file, signal)
   const refuse = (why: string, cause?: unknown): never => {
-    throw new EGpuError(EGpuErrorCode.MalformedData, `${file} cannot be read: ${why}`, { cause })
+    throw new EGpuError(EGpuErrorCode.MalformedData, `${nameOf(file)} cannot be read: ${why}`, { cause })
   }
   const begin = bytes.subarray(0, 100)
   if (isPropertyList(begin)) {
@@ -59,19 +67,6 @@ async function recordedDriver(file: string): Promise<EGpuDriver> {
   } catch (error) {
     if (EGpuError.is(error)) return refuse(error.message, error)
     return refuse(`it is not whole (${(error as Error).message}); record it again with egpu dump`, error)
-  }
-}
-
-function contentOf(file: string): Buffer {
-  try {
-    // A terminal or /dev/zero would never come to an end; a pipe does.
-    if (statSync(file).isCharacterDevice())
-      throw new EGpuError(EGpuErrorCode.MalformedData, `${file} is a device, no file`)
-    return readFileSync(file)
-  } catch (error) {
-    if (EGpuError.is(error)) throw error
-    // Node names no path when it is a directory.
-    throw Object.assign(error as NodeJS.ErrnoException, { path: file })
   }
 }
 

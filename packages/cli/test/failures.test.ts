@@ -30,7 +30,7 @@ describe('files that are not as they should be', () => {
     ['list --from', ['list', '--from', missing], `there is no directory ${join(folder, 'missing')}`],
     ['tree --from', ['tree', '--from', missing], `there is no directory ${join(folder, 'missing')}`],
     ['doctor --from', ['doctor', '--from', folder], `${folder} is a directory`],
-    ['list --from', ['list', '--from', '/dev/zero'], '/dev/zero is a device, no file'],
+    ['list --from', ['list', '--from', '/dev/zero'], '/dev/zero cannot be read: it is a device, no file'],
     [
       'dashboard --from',
       ['dashboard', '--port', '0', '--from', join(folder, 'no')],

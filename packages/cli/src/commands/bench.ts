@@ -35,7 +35,7 @@ interface Measurement {
 }
 
 async function bench({ json = false, budget }: BenchOptions, terminal: Terminal, signal: AbortSignal): Promise<void> {
-  await using manager = await EGpuManager.create({ drivers: [...(await observingDrivers({})), wgpuDriver()] })
+  await using manager = await EGpuManager.create({ drivers: [...(await observingDrivers({}, signal)), wgpuDriver()] })
   const targets = await manager.targets({ signal })
   const measured: Measurement[] = []
   for (const { id, name, deviceId } of targets) {

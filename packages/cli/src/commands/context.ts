@@ -5,7 +5,7 @@ import type { Terminal } from '../output/terminal.ts'
 /** What a command is given besides its own arguments. */
 export interface CommandContext {
   readonly terminal: Terminal
-  /** Fires at Ctrl-C and SIGTERM; whatever waits ends then. */
+  /** Fires at Ctrl-C, SIGTERM and SIGHUP; whatever waits ends then. */
   readonly signal: AbortSignal
   /** Ends the process with this code although nothing was thrown. */
   readonly exitWith: (code: number) => void
@@ -21,7 +21,8 @@ export interface LookOptions extends MachineOptions {
 }
 
 export function addLookOptions(command: Command): Command {
-  const from = new Option('--from <file>', "read what `egpu dump` wrote, or a Mac's `ioreg -a -l`, instead")
+  const about = "read what `egpu dump` wrote, or a Mac's `ioreg -a -l`, instead; - for standard input"
+  const from = new Option('--from <file>', about)
   return command.addOption(jsonOption()).addOption(sysfsRootOption()).addOption(from.conflicts('sysfsRoot'))
 }
 

@@ -51,7 +51,7 @@ async function demo(options: DemoOptions, terminal: Terminal, signal: AbortSigna
   const png = options.png ?? join(await mkdtemp(join(tmpdir(), 'egpu-demo-')), `field-${seed}.png`)
   // Before the work rather than after it.
   await access(dirname(png), constants.W_OK)
-  await showMachine(json, terminal)
+  await showMachine(json, terminal, signal)
 
   const webGpu = await chooseBacking(options)
   const say = (line: string): void => (json ? undefined : terminal.print(line))
@@ -118,8 +118,8 @@ async function demo(options: DemoOptions, terminal: Terminal, signal: AbortSigna
   }
 }
 
-async function showMachine(json: boolean, terminal: Terminal): Promise<void> {
-  await using manager = await openMachine({})
+async function showMachine(json: boolean, terminal: Terminal, signal: AbortSignal): Promise<void> {
+  await using manager = await openMachine({}, signal)
   if (json) printJson(listing(manager, machineFacts({})), terminal)
   else {
     terminal.print(terminal.colors.bold('This machine'))

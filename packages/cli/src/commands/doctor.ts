@@ -8,12 +8,12 @@ import { plain, wrap } from '../output/text.ts'
 import { ExitCode } from '../exit-code.ts'
 import { addLookOptions, type CommandContext, type LookOptions } from './context.ts'
 
-export function registerDoctor(egpu: Command, { terminal, exitWith }: CommandContext): void {
+export function registerDoctor(egpu: Command, { terminal, signal, exitWith }: CommandContext): void {
   addLookOptions(egpu.command('doctor'))
     .description('say what is connected, what works, and what to do about the rest')
     .addHelpText('after', `\nEnds with ${ExitCode.Attention} when something needs attention.`)
     .action(async (options: LookOptions) => {
-      if (!(await doctor(options, terminal))) exitWith(ExitCode.Attention)
+      if (!(await doctor(options, terminal, signal))) exitWith(ExitCode.Attention)
     })
 }
 
@@ -23,8 +23,8 @@ const order = ['error', 'warning', 'info'] as const
  * What is connected, what works, and for everything that does not: what was seen and what to do. Resolves to whether
  * everything that is connected works.
  */
-async function doctor(options: LookOptions, terminal: Terminal): Promise<boolean> {
-  await using manager = await openMachine(options)
+async function doctor(options: LookOptions, terminal: Terminal, signal: AbortSignal): Promise<boolean> {
+  await using manager = await openMachine(options, signal)
   const findings = [...manager.findings].sort((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity))
   const healthy = findings.every(({ severity }) => severity === 'info')
   if (options.json === true) {

@@ -23,7 +23,7 @@ interface EjectOptions extends MachineOptions {
 
 /** The machine that is ejected from; a test hands over its own. */
 export interface EjectWorld {
-  readonly drivers: (options: MachineOptions) => Promise<EGpuDriver[]>
+  readonly drivers: (options: MachineOptions, signal: AbortSignal) => Promise<EGpuDriver[]>
   readonly cuda: CudaOptions
 }
 
@@ -54,8 +54,8 @@ async function eject(
   { terminal, signal }: CommandContext,
   world: EjectWorld,
 ): Promise<void> {
-  const cuda = (await runsCuda(gpu, options, world)) ? await openCuda(world) : undefined
-  const drivers = await world.drivers(options)
+  const cuda = (await runsCuda(gpu, options, world, signal)) ? await openCuda(world) : undefined
+  const drivers = await world.drivers(options, signal)
   await using manager = await EGpuManager.create({ drivers: cuda === undefined ? drivers : [...drivers, cuda] })
   const device = chosenDevice(manager.externalDevices, manager.devices, gpu)
   if (options.yes !== true) {
@@ -78,9 +78,14 @@ async function eject(
  * Whether NVIDIA's libraries may be asked about the GPU: it is on this machine, with NVIDIA's driver, and awake. A look
  * that opens nothing says so.
  */
-async function runsCuda(gpu: string | undefined, options: EjectOptions, world: EjectWorld): Promise<boolean> {
+async function runsCuda(
+  gpu: string | undefined,
+  options: EjectOptions,
+  world: EjectWorld,
+  signal: AbortSignal,
+): Promise<boolean> {
   if (options.sysfsRoot !== undefined || process.platform !== 'linux') return false
-  await using manager = await EGpuManager.create({ drivers: await world.drivers(options) })
+  await using manager = await EGpuManager.create({ drivers: await world.drivers(options, signal) })
   const { driver, powerState } = chosenDevice(manager.externalDevices, manager.devices, gpu)
   return driver === 'nvidia' && powerState !== 'suspended'
 }

@@ -6,15 +6,15 @@ import { printJson } from '../output/json.ts'
 import type { Terminal } from '../output/terminal.ts'
 import { addLookOptions, type CommandContext, type LookOptions } from './context.ts'
 
-export function registerList(egpu: Command, { terminal }: CommandContext): void {
+export function registerList(egpu: Command, { terminal, signal }: CommandContext): void {
   addLookOptions(egpu.command('list'))
     .description('list every GPU with its verdict, the enclosures, and what is wrong')
-    .action((options: LookOptions) => list(options, terminal))
+    .action((options: LookOptions) => list(options, terminal, signal))
 }
 
 /** Prints every GPU of the machine with its verdict, the enclosures, and what is wrong. */
-async function list(options: LookOptions, terminal: Terminal): Promise<void> {
-  await using manager = await openMachine(options)
+async function list(options: LookOptions, terminal: Terminal, signal: AbortSignal): Promise<void> {
+  await using manager = await openMachine(options, signal)
   if (options.json === true) printJson(listing(manager, machineFacts(options)), terminal)
   else printListing(manager, terminal)
 }

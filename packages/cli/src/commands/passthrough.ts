@@ -43,7 +43,7 @@ async function passthrough(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<void> {
-  const drivers = await observingDrivers(options)
+  const drivers = await observingDrivers(options, signal)
   await using manager = await EGpuManager.create({ drivers })
   const device = chosenDevice(manager.externalDevices, manager.devices, gpu)
   const { capability, key } = capabilityFor(device, drivers)

@@ -5,14 +5,14 @@ import type { Terminal } from '../output/terminal.ts'
 import { machineTree, treeLines, type TreeNode } from '../output/tree-text.ts'
 import { addLookOptions, type CommandContext, type LookOptions } from './context.ts'
 
-export function registerTree(egpu: Command, { terminal }: CommandContext): void {
+export function registerTree(egpu: Command, { terminal, signal }: CommandContext): void {
   addLookOptions(egpu.command('tree'))
     .description('draw host, cables, boxes, PCI Express hops and GPUs, and where the path is narrowest')
-    .action((options: LookOptions) => tree(options, terminal))
+    .action((options: LookOptions) => tree(options, terminal, signal))
 }
 
-async function tree(options: LookOptions, terminal: Terminal): Promise<void> {
-  await using manager = await openMachine(options)
+async function tree(options: LookOptions, terminal: Terminal, signal: AbortSignal): Promise<void> {
+  await using manager = await openMachine(options, signal)
   const facts = machineFacts(options)
   const root = machineTree('recordedAt' in facts ? facts.recordedAt : 'this machine', manager)
   if (options.json === true) printJson({ machine: facts, tree: root }, terminal)

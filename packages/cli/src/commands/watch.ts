@@ -20,7 +20,7 @@ export function registerWatch(egpu: Command, { terminal, signal }: CommandContex
 
 /** Prints every event as it comes, until `signal` fires. Starts with what is there now. */
 async function watch(options: WatchOptions, terminal: Terminal, signal: AbortSignal): Promise<void> {
-  await using manager = await openMachine(options)
+  await using manager = await openMachine(options, signal)
   const events = manager.events({ signal })
   await manager.startMonitoring({ signal })
   if (options.json !== true)

@@ -1,13 +1,13 @@
 import { hostname } from 'node:os'
-import { openMachine, type MachineOptions } from '../machine.ts'
+import { openMachine, recordingOf, type MachineOptions } from '../machine.ts'
 import { CudaPrograms } from './cuda-programs.ts'
 import type { DashboardMachine } from './machine.ts'
 import { MeshPeers } from './mesh-peers.ts'
 
 /** This machine, or a recorded one, watched. The owner closes it. */
 export async function liveMachine(options: MachineOptions, signal: AbortSignal): Promise<DashboardMachine> {
-  const recordedAt = options.sysfsRoot ?? options.from
-  const manager = await openMachine(options)
+  const recordedAt = recordingOf(options)
+  const manager = await openMachine(options, signal)
   try {
     await manager.startMonitoring({ signal, healthIntervalMs: 1_000 })
   } catch (error) {

@@ -29,13 +29,75 @@ describe('a device that keeps dying under the same work', () => {
     expect((await machine.until(heavy.moveTo(target))).name).toBe('A')
   })
 
+  it('that hangs or resets it parks where there is nothing else, is told why, and is tried again an hour later', async () => {
+    await using machine = await bench({ boxes: 1, cpu: false, checkpointIntervalMs: 500 })
+    const { clock, driver, events } = machine
+    const told = () => events.flatMap((event) => (event.type === 'migration-failed' ? [event.error.message] : []))
+    const run = machine.migrator.run(new SteadyWork({ clock }))
+    await machine.until(run.started)
+    for (let deaths = 0; deaths < 3; deaths += 1) {
+      await clock.advance(5_000)
+      // That it could not go elsewhere is told; that it is parked after that has to be told as well.
+      await expect(machine.until(run.moveTo('sim/sim:gpu-B'))).rejects.toThrow('no target')
+      expect(told().at(-1)).toContain('is not the one asked for')
+      driver.machine.gpu('gpu-A').reset()
+    }
+    const diedAt = clock.now()
+    await clock.advance(10_000)
+    expect(run.state).toBe('parked')
+    expect(told().at(-1)).toMatch(/died 3 times within an hour under this work; until .* migrator\.trust\('gpu-/)
+    await clock.advance(diedAt + 3_590_000 - clock.now())
+    expect(run.state).toBe('parked')
+    await clock.advance(20_000)
+    expect(run.where?.name).toBe('A')
+  })
+
+  it('because its cable comes out goes on with it where there is nothing else', async () => {
+    await using machine = await bench({ boxes: 1, cpu: false, checkpointIntervalMs: 500 })
+    const { clock, manager, migrator, boxes } = machine
+    const run = migrator.run(new SteadyWork({ clock }))
+    for (let pulls = 0; pulls < 6; pulls += 1) {
+      await clock.advance(5_000)
+      expect(run.where?.name).toBe('A')
+      boxes[0]?.yank()
+      await clock.advance(5_000)
+      expect(run.state).toBe('parked')
+      boxes[0]?.plug()
+    }
+    await clock.advance(5_000)
+    expect(run.where?.name).toBe('A')
+    expect(migrator.quarantined).toEqual([manager.devices[0]?.id])
+  })
+
+  it('because its cable comes out is left alone by that work where there is something else, unless it is asked to go', async () => {
+    await using machine = await bench({ boxes: 1, checkpointIntervalMs: 500, failBackAfterMs: 100 })
+    const { clock, migrator, boxes } = machine
+    const target = 'sim/sim:gpu-A'
+    const run = migrator.run(new SteadyWork({ clock }), { startOn: target })
+    for (let pulls = 0; pulls < 5; pulls += 1) {
+      await clock.advance(5_000)
+      expect((await machine.until(run.moveTo(target))).name).toBe('A')
+      boxes[0]?.yank()
+      await clock.advance(5_000)
+      boxes[0]?.plug()
+    }
+    await machine.until(run.close())
+    await clock.advance(60_000)
+    const other = migrator.run(new SteadyWork({ clock, id: 'other' }))
+    expect((await machine.until(other.started)).name).toBe('A')
+    const again = migrator.run(new SteadyWork({ clock }))
+    expect((await machine.until(again.started)).name).toBe('CPU')
+    expect((await machine.until(again.moveTo(target))).name).toBe('A')
+  })
+
   it('is forgiven after an hour; pulled cables take more, and two workloads make it bad for all', () => {
     const quarantine = new Quarantine()
     const minute = 60_000
     for (let i = 0; i < 4; i += 1) quarantine.note('gpu', { workloadId: 'a', atMs: i * minute, isPull: true })
     expect(quarantine.reason('gpu', 'a', 5 * minute)).toBeUndefined()
     quarantine.note('gpu', { workloadId: 'a', atMs: 5 * minute, isPull: true })
-    expect(quarantine.reason('gpu', 'a', 6 * minute)).toContain('under this work')
+    expect(quarantine.reason('gpu', 'a', 6 * minute)).toContain('died 5 times within an hour under this work')
+    expect(quarantine.bar('gpu', 'a', 6 * minute)).toBeUndefined()
     expect(quarantine.reason('gpu', 'c', 6 * minute)).toBeUndefined()
     for (let i = 0; i < 3; i += 1) quarantine.note('gpu', { workloadId: 'b', atMs: (6 + i) * minute, isPull: false })
     expect(quarantine.reason('gpu', 'c', 10 * minute)).toContain('a, b')

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { makeDirectory } from '../node/make-directory.ts'
 import { isDeviceRecord } from './journal.ts'
 import type { JournalRecord, MigrationJournal } from './journal.ts'
 
@@ -86,7 +87,7 @@ class Drawer<T> {
 
   /** What failed is tried again by the next call. */
   async #make(): Promise<void> {
-    this.#ready ??= mkdir(this.#directory, { recursive: true })
+    this.#ready ??= makeDirectory(this.#directory)
     await this.#ready.catch((error: unknown) => {
       this.#ready = undefined
       throw error

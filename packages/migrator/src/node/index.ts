@@ -1,4 +1,5 @@
 export { directoryJournal } from '../journal/directory-journal.ts'
+export { makeDirectory, makeDirectorySync } from './make-directory.ts'
 export { directoryStore } from './directory-store.ts'
 export type { DirectoryStore, DirectoryStoreOptions } from './directory-store.ts'
 export { s3Store } from './s3/s3-store.ts'

@@ -1,5 +1,6 @@
 import { constants } from 'node:fs'
-import { lstat, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { lstat, open, readdir, rename, rm } from 'node:fs/promises'
+import { makeDirectory } from './make-directory.ts'
 
 /** One open file. */
 export interface StoreFile {
@@ -77,15 +78,7 @@ export const nodeFs: StoreFs = {
       kind: entry.isFile() ? 'file' : entry.isDirectory() ? 'directory' : 'other',
     }))
   },
-  async makeDirectory(path) {
-    try {
-      await mkdir(path, { recursive: true, mode: 0o700 })
-    } catch (error) {
-      // On a read-only file system the recursive one says ENOENT of a parent that is there; the plain one says EROFS.
-      if (!hasCode(error, 'ENOENT')) throw error
-      await mkdir(path, { mode: 0o700 })
-    }
-  },
+  makeDirectory: (path) => makeDirectory(path, 0o700),
   rename: (from, to) => rename(from, to),
   remove: (path) => rm(path, { recursive: true, force: true }),
   async syncDirectory(path) {

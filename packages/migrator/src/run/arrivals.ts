@@ -9,6 +9,8 @@ import type { Cause } from './cause.ts'
 import { jobOf } from './job.ts'
 import { choose } from './choice.ts'
 import type { RunContext } from './context.ts'
+import { Notice } from './notice.ts'
+import type { Plight } from './notice.ts'
 import type { Placement } from './placement.ts'
 import type { Refusals } from './refusals.ts'
 import type { Saver } from './saver.ts'
@@ -36,9 +38,11 @@ export class Arrivals {
   #startOn: string | undefined
   #isHopeless = false
   #noTarget: EGpuError | undefined
+  readonly #notice: Notice
 
   constructor(options: ArrivalsOptions) {
     this.#options = options
+    this.#notice = new Notice(options.context.host.clock)
     this.#startOn = options.startOn
   }
 
@@ -73,10 +77,11 @@ export class Arrivals {
     return Math.min(now + lookAgainMs, this.#options.refusals.nextAt(now))
   }
 
-  /** Chooses a target and books it; publishes why when there is none now, once until there is one again. */
+  /** Chooses a target for work that is on none and books it; publishes why when there is none now. */
   async begin(cause: Cause): Promise<Attempt | undefined> {
-    const attempt = await this.#begin(cause, cause.move?.targetId ?? (this.#isFirst ? this.#startOn : undefined))
-    return attempt ?? this.#begin(cause, undefined)
+    const first = cause.move?.targetId ?? (this.#isFirst ? this.#startOn : undefined)
+    const attempt = await this.#begin(cause, first, 'parked')
+    return attempt ?? this.#begin(cause, undefined, 'parked')
   }
 
   /**
@@ -86,7 +91,7 @@ export class Arrivals {
    */
   async openAhead(cause: Cause, stop: AbortSignal): Promise<void> {
     for (;;) {
-      const attempt = await this.#begin(cause, cause.move?.targetId)
+      const attempt = await this.#begin(cause, cause.move?.targetId, 'working')
       cause.attempt = attempt
       stop.throwIfAborted()
       if (attempt === undefined) return
@@ -138,9 +143,10 @@ export class Arrivals {
     attempt.succeed(work.workload.progress, progress)
     this.#isFirst = false
     this.#noTarget = undefined
+    this.#notice.over()
   }
 
-  async #begin(cause: Cause, targetId: string | undefined): Promise<Attempt | undefined> {
+  async #begin(cause: Cause, targetId: string | undefined, how: Plight): Promise<Attempt | undefined> {
     const { context, work, saver, refusals, view } = this.#options
     const choice = await choose(context, {
       needs: work.workload.needs,
@@ -153,19 +159,15 @@ export class Arrivals {
     })
     const attempt = new Attempt(context, work.workload, cause, refusals, this.#isFirst)
     if (choice.target === undefined) {
-      if (targetId === undefined || cause.from !== undefined) this.#tellNoTarget(attempt, choice.error)
+      this.#noTarget = choice.error
+      const isToldOf = targetId === undefined || cause.from !== undefined
+      if (isToldOf && this.#notice.isDue(how, choice.error.message)) attempt.failWithoutTarget(choice.error)
       this.#isHopeless = choice.hopeless && targetId === undefined
       return undefined
     }
     if (choice.mistake !== undefined) attempt.failWithoutTarget(choice.mistake)
     attempt.aim(choice.target, choice.giveBack)
     return attempt
-  }
-
-  /** A parked workload looks often; its situation is published once. */
-  #tellNoTarget(attempt: Attempt, error: EGpuError): void {
-    if (this.#noTarget === undefined) attempt.failWithoutTarget(error)
-    this.#noTarget = error
   }
 
   #failed(attempt: Attempt, error: unknown): void {

@@ -62,13 +62,14 @@ export async function choose(context: RunContext, options: ChoiceOptions): Promi
     refuse,
     preferCpu: options.preferCpu,
   }
-  // A device that was lost a moment ago has to wait out its dwell time, unless it is that or nothing.
+  // A device that was lost a moment ago, or again and again, is left alone, unless it is that or nothing.
   const cautious: PlacementQuestion = {
     ...question,
     refuse: (target) =>
       refuse(target) ??
       (context.stability.trustedAt(standingKey(target)) > now ? 'has not been back for long' : undefined) ??
       (context.forecasts.isAlarmed(target.deviceId) ? 'is expected to fail' : undefined) ??
+      context.quarantine.reason(standingKey(target), options.view.id, now) ??
       failsWithOthers(context, target),
   }
   const { target, mistake } = decide(context, cautious, options.view)
@@ -103,7 +104,7 @@ function outOfTheQuestion(context: RunContext, target: ComputeTarget, options: C
   if (options.offDeviceId !== undefined && target.deviceId === options.offDeviceId) return 'is the one to get away from'
   return (
     deviceRefusal(context, target) ??
-    context.quarantine.reason(standingKey(target), options.view.id, context.host.clock.now())
+    context.quarantine.bar(standingKey(target), options.view.id, context.host.clock.now())
   )
 }
 

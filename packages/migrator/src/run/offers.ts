@@ -1,4 +1,4 @@
-import type { ComputeTarget, WorkloadNeeds } from '@egpu/core'
+import type { Checkpointable, ComputeTarget } from '@egpu/core'
 import { incompatibility } from '../placement/compatibility.ts'
 import { estimate } from '../placement/cost.ts'
 import type { Circumstances, Job } from '../placement/cost.ts'
@@ -33,7 +33,7 @@ export interface Offers {
 
 export function offersFor(
   context: RunContext,
-  needs: WorkloadNeeds,
+  { id, needs }: Pick<Checkpointable, 'id' | 'needs'>,
   job: Omit<Job, 'needs'>,
   here: ComputeTarget,
   moveMs: number,
@@ -54,6 +54,7 @@ export function offersFor(
       deviceRefusal(context, target) === undefined &&
       refusals.reason(target, now) === undefined &&
       hasStayed(context, target, now) &&
+      context.quarantine.reason(standingKey(target), id, now) === undefined &&
       incompatibility(needs, target, context.occupancy.of(target.id).bytes) === undefined,
   )
   return { here: offer(here), others: others.map(offer) }

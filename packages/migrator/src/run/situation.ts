@@ -123,14 +123,7 @@ export class Situation {
     const here = where()
     if (here === undefined) return undefined
     const moveMs = this.#moveMs ?? 2 * (saver.cost?.totalMs ?? 0)
-    return offersFor(
-      context,
-      workload.needs,
-      jobOf(workload, saver.latest?.byteLength, here.id),
-      here,
-      moveMs,
-      refusals,
-    )
+    return offersFor(context, workload, jobOf(workload, saver.latest?.byteLength, here.id), here, moveMs, refusals)
   }
 
   #now(): number {

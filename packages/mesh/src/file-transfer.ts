@@ -6,7 +6,7 @@ import { describeFile } from './bulk/describe.ts'
 import type { BulkLink } from './bulk/lane.ts'
 import { encodeManifest, manifestRef } from './bulk/manifest.ts'
 import { pullFile } from './bulk/pull-file.ts'
-import { BulkServer } from './bulk/server.ts'
+import { BulkServer, type BulkAddress } from './bulk/server.ts'
 import { fileSource, joinedSource, memorySource } from './bulk/source.ts'
 import type { PeerConnection, PeerConnections } from './control/peer-connection.ts'
 import { isFingerprint } from './identity/identity.ts'
@@ -107,7 +107,7 @@ async function ticketOf(connection: PeerConnection, id: string, options: Require
 interface Take {
   readonly name: string
   readonly ref: { readonly id: string; readonly byteLength: number }
-  readonly address: { readonly port: number; readonly certificate: string | undefined }
+  readonly address: BulkAddress
 }
 
 function readTake(body: unknown): Take {
@@ -119,7 +119,11 @@ function readTake(body: unknown): Take {
   if (name === undefined || !isPlainName(name)) throw refusal('that is no plain file name')
   if (!isFingerprint(id) || byteLength === undefined || port === undefined || !isFingerprint(certificate))
     throw refusal('what is offered is not complete')
-  return { name, ref: { id, byteLength }, address: { port, certificate } }
+  return {
+    name,
+    ref: { id, byteLength },
+    address: { port, certificate, version: asCount(shape?.['version'], undefined, 1) },
+  }
 }
 
 /** One name inside the folder: no path, nothing hidden, nothing a terminal or a shell would trip over. */

@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import type { AbortOptions } from '@egpu/core'
+import { readFully } from './file-bytes.ts'
 import { hashes, sharedBuffer } from './hash-pool.ts'
 import { defaultChunkBytes } from './manifest.ts'
 import type { BulkManifest } from './manifest.ts'
@@ -52,12 +53,4 @@ export async function hashChunks(
   }
   await Promise.all(Array.from({ length: Math.min(inFlight, count) }, work))
   return ids
-}
-
-export async function readFully(file: FileHandle, into: Uint8Array, offset: number): Promise<void> {
-  for (let filled = 0; filled < into.byteLength;) {
-    const { bytesRead } = await file.read(into, filled, into.byteLength - filled, offset + filled)
-    if (bytesRead === 0) throw new Error('the file got shorter while it was read')
-    filled += bytesRead
-  }
 }

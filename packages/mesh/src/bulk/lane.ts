@@ -7,7 +7,8 @@ import { plainText } from '../text.ts'
 import type { ChunkRef } from './chunk.ts'
 import { malformed } from './chunk.ts'
 import type { BulkAddress } from './server.ts'
-import { AnswerKind, headBytes, magic, mostReasonBytes } from './wire.ts'
+import { AnswerKind, dialectOf, encodeRequest, headBytes, mostReasonBytes } from './wire.ts'
+import type { Dialect } from './wire.ts'
 
 /** A way to the sender. */
 export interface BulkLink {
@@ -26,14 +27,22 @@ export interface LaneOptions {
   /** Without a byte for so long while chunks are due, the lane is given up. */
   readonly stallMs: number
   readonly signal: AbortSignal
-  /** A chunk is in its buffer; not checked yet. */
-  received(task: ChunkTask): void
+  /** A chunk is in its buffer, not checked yet; so many bytes of it came over this lane. */
+  received(task: ChunkTask, byteLength: number): void
 }
 
 /** A chunk on its way into a buffer. */
 export interface ChunkTask {
   readonly chunk: ChunkRef
   readonly buffer: Buffer
+  /** Bytes of the beginning that are in the buffer; the rest is asked for. Kept up while they come in. */
+  filled: number
+}
+
+interface Asked {
+  readonly task: ChunkTask
+  /** From which byte on. */
+  readonly from: number
 }
 
 /**
@@ -45,7 +54,8 @@ export class Lane {
   /** Resolves, never rejects, with why it ended. */
   readonly ended: Promise<unknown>
   readonly #options: LaneOptions
-  readonly #due: ChunkTask[] = []
+  readonly #dialect: Dialect
+  readonly #due: Asked[] = []
   readonly #socket: Socket
   readonly #head: Buffer = Buffer.alloc(headBytes)
   readonly #welcomed: Promise<void>
@@ -54,12 +64,15 @@ export class Lane {
   #target: Uint8Array = this.#head
   #filled = 0
   #whenFull: () => void = () => this.#onHead()
+  /** What the next bytes are part of. */
+  #coming: ChunkTask | undefined
   #isWelcome = false
   #failure: unknown
 
   private constructor(options: LaneOptions) {
     this.link = options.link
     this.#options = options
+    this.#dialect = dialectOf(options.address.version ?? 1)
     this.#welcomed = new Promise((resolve) => {
       this.#welcome = resolve
     })
@@ -87,13 +100,18 @@ export class Lane {
   }
 
   /** Chunks that were asked for and are not here. */
-  get due(): readonly ChunkTask[] {
-    return this.#due
+  get due(): number {
+    return this.#due.length
   }
 
-  /** What was asked for and did not come, of a lane that has ended. */
-  takeDue(): ChunkTask[] {
-    return this.#due.splice(0)
+  /** What was asked for and did not come whole, of a lane that has ended, and how much of it came. */
+  takeDue(): { readonly task: ChunkTask; readonly byteLength: number }[] {
+    return this.#due.splice(0).map(({ task, from }) => ({ task, byteLength: task.filled - from }))
+  }
+
+  /** Whether the rest of a chunk can be asked for; of an older sender only whole ones can. */
+  get takesParts(): boolean {
+    return this.#dialect.version >= 2
   }
 
   get isOpen(): boolean {
@@ -102,8 +120,8 @@ export class Lane {
 
   request(task: ChunkTask): void {
     if (this.#due.length === 0) this.#socket.setTimeout(this.#options.stallMs)
-    this.#due.push(task)
-    this.#socket.write(Buffer.from(task.chunk.id, 'hex'))
+    this.#due.push({ task, from: task.filled })
+    this.#socket.write(encodeRequest(this.#dialect, { id: task.chunk.id, from: task.filled }))
   }
 
   /** Ends it; what is due stays in `due`. */
@@ -116,7 +134,7 @@ export class Lane {
   #dial(): Socket {
     const { link, address, token, stallMs } = this.#options
     const onread = { buffer: () => this.#rest(), callback: (byteLength: number) => this.#onRead(byteLength) }
-    const hello = Buffer.concat([magic, Buffer.from(token, 'hex')])
+    const hello = Buffer.concat([this.#dialect.magic, Buffer.from(token, 'hex')])
     const { host, localAddress } = link
     const bound = localAddress === undefined ? {} : { localAddress }
     const place = { host, port: address.port, noDelay: true, onread, ...bound }
@@ -151,6 +169,7 @@ export class Lane {
 
   #onRead(byteLength: number): boolean {
     this.#filled += byteLength
+    if (this.#coming !== undefined) this.#coming.filled += byteLength
     if (this.#filled < this.#target.byteLength) return true
     try {
       this.#whenFull()
@@ -164,6 +183,7 @@ export class Lane {
     this.#target = target
     this.#filled = 0
     this.#whenFull = whenFull
+    this.#coming = undefined
   }
 
   /** What is still on its way goes nowhere. Node's TLS never returns from handing bytes to a buffer of no length. */
@@ -192,18 +212,21 @@ export class Lane {
   }
 
   #onChunk(kind: number, byteLength: number): void {
-    const task = this.#due[0]
-    if (kind !== AnswerKind.Chunk || task === undefined) throw malformed(`an answer of kind ${kind} came unasked`)
+    const [asked] = this.#due
+    if (kind !== AnswerKind.Chunk || asked === undefined) throw malformed(`an answer of kind ${kind} came unasked`)
+    const { task, from } = asked
     const { chunk, buffer } = task
-    if (byteLength !== chunk.byteLength) {
-      throw malformed(`the sender has ${byteLength} bytes for chunk ${chunk.id}, which has ${chunk.byteLength}`)
+    const missing = chunk.byteLength - from
+    if (byteLength !== missing) {
+      throw malformed(`the sender has ${byteLength} bytes for chunk ${chunk.id}, of which ${missing} were asked for`)
     }
-    this.#expect(buffer.subarray(0, byteLength), () => {
+    this.#expect(buffer.subarray(from, chunk.byteLength), () => {
       this.#due.shift()
       if (this.#due.length === 0) this.#socket.setTimeout(0)
       this.#expectHead()
-      this.#options.received(task)
+      this.#options.received(task, byteLength)
     })
+    this.#coming = task
   }
 
   #onReason(kind: number, byteLength: number): void {

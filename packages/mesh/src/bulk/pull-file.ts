@@ -3,9 +3,11 @@ import type { FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { malformed } from './chunk.ts'
 import type { ChunkRef } from './chunk.ts'
-import { hashChunks, readFully } from './describe.ts'
+import { hashChunks } from './describe.ts'
+import { readFully, writeFully } from './file-bytes.ts'
 import { chunkRefs, decodeManifest } from './manifest.ts'
 import type { BulkManifest, PlacedChunk } from './manifest.ts'
+import { PartialChunks } from './partial-chunks.ts'
 import { pull } from './pull.ts'
 import type { PullOptions, PullReport, PullSource } from './pull.ts'
 
@@ -35,8 +37,8 @@ export async function pullManifest(
 
 /**
  * Pulls a file to where it belongs. Until all of it is here and on the disk it has another name beside that, from which a
- * later call goes on; chunks that an older version of the file has are taken from there. Never holds more than a few
- * chunks in memory. Rejects like `pull`, with `EGPU_MALFORMED_DATA` for a manifest that cannot be, and with the
+ * later call goes on: what came before a cut is not sent again, also of chunks that came in part. Chunks that an older
+ * version of the file has are taken from there. Never holds more than a few chunks in memory. Rejects like `pull`, with `EGPU_MALFORMED_DATA` for a manifest that cannot be, and with the
  * system's errors.
  */
 export async function pullFile(source: PullSource, ref: ChunkRef, options: PullFileOptions): Promise<PulledFile> {
@@ -70,20 +72,22 @@ export async function pullFile(source: PullSource, ref: ChunkRef, options: PullF
         await older.close()
       }
     }
+    const chunks = [...missing.values()].map(({ chunk }) => chunk)
+    const beginnings = await PartialChunks.open(file, byteLength, chunks)
     const write = async ({ id }: ChunkRef, bytes: Buffer): Promise<void> => {
       for (const offset of missing.get(id)?.offsets ?? []) await writeFully(file, bytes, offset)
     }
-    const report = await pull(
-      source,
-      [...missing.values()].map(({ chunk }) => chunk),
-      write,
-      options,
-    )
+    const report = await pull(source, chunks, write, options, beginnings).catch(async (error: unknown) => {
+      // What cannot be noted travels again.
+      await beginnings.writeNote().catch(() => undefined)
+      throw error
+    })
     await file.truncate(byteLength)
     await file.sync()
     await rename(partial, to)
     await syncDirectory(dirname(to))
-    return { ...report, byteLength, reusedBytes: byteLength - bytesIn(missing) }
+    const begunBytes = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0) - report.bytes
+    return { ...report, byteLength, reusedBytes: byteLength - bytesIn(missing) + begunBytes }
   } finally {
     await file.close()
   }
@@ -158,12 +162,6 @@ async function openExisting(path: string): Promise<FileHandle | undefined> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
-  }
-}
-
-async function writeFully(file: FileHandle, bytes: Uint8Array, offset: number): Promise<void> {
-  for (let done = 0; done < bytes.byteLength;) {
-    done += (await file.write(bytes, done, bytes.byteLength - done, offset + done)).bytesWritten
   }
 }
 

@@ -1,10 +1,11 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { EGpuError, EGpuErrorCode, abandonable } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
-import { malformed } from './chunk.ts'
+import { Assembly } from './assembly.ts'
 import type { ChunkRef } from './chunk.ts'
 import { hashes, sharedBuffer } from './hash-pool.ts'
 import { Lane } from './lane.ts'
-import type { BulkLink, ChunkTask } from './lane.ts'
+import type { BulkLink } from './lane.ts'
 import type { BulkAddress } from './server.ts'
 
 /** Where to pull from, and over what. */
@@ -35,12 +36,21 @@ export type ChunkSink<C extends ChunkRef> = (chunk: C, bytes: Buffer) => Promise
 
 export interface PullReport {
   readonly chunks: number
+  /** That came in this pull, of the chunks that are whole now. */
   readonly bytes: number
-  /** Bytes by link name. */
+  /** Bytes by link name, also of chunks that had to be fetched anew. */
   readonly perLink: ReadonlyMap<string, number>
 }
 
-/** Asked for at once per connection: one that comes in, one behind it. A cut costs no more than these. */
+/** Beginnings of chunks, from one pull that was broken off to the next. */
+export interface Beginnings<C extends ChunkRef> {
+  /** Puts what is known of a chunk's beginning into `buffer`; returns how many bytes. */
+  recall(chunk: C, buffer: Buffer): number
+  /** Called at the end of a pull that failed, for each chunk that came in part. The bytes are its own until it resolves. */
+  keep(chunk: C, bytes: Buffer): Promise<void>
+}
+
+/** Asked for at once per connection: one that comes in, one behind it. */
 const depth = 2
 
 /** Chunks that are being checked or written while others come in. */
@@ -55,25 +65,23 @@ interface Settings {
   readonly patienceMs: number
 }
 
-interface Task<C extends ChunkRef> extends ChunkTask {
-  readonly chunk: C
-}
-
 /**
  * Pulls `wanted`, in order, into `sink`. Resolves when the sink has taken all. Rejects with the abort reason, with
  * `EGPU_PEER_LOST` or `EGPU_TIMEOUT` when every link is down for longer than `patienceMs`, with `EGPU_PERMISSION_DENIED` when the
  * sender takes no token, with `EGPU_PEER_REFUSED` when it has not what it offered, with `EGPU_MALFORMED_DATA` when it
- * sends something else, or with what the sink threw. Chunks the sink has taken need not be pulled again.
+ * sends something else, or with what the sink threw. Chunks the sink has taken need not be pulled again, and of those that
+ * came in part the rest only, when `beginnings` remembers them.
  */
 export async function pull<C extends ChunkRef>(
   source: PullSource,
   wanted: Iterable<C>,
   sink: ChunkSink<C>,
   options: PullOptions = {},
+  beginnings?: Beginnings<C>,
 ): Promise<PullReport> {
   options.signal?.throwIfAborted()
   if (source.links.length === 0) throw new TypeError('a pull needs at least one link')
-  const run = new Run(source, wanted, sink, options)
+  const run = new Run(source, wanted, sink, options, beginnings)
   return run.result()
 }
 
@@ -82,11 +90,14 @@ class Run<C extends ChunkRef> {
   readonly #wanted: Iterator<C>
   readonly #sink: ChunkSink<C>
   readonly #options: Settings
+  readonly #beginnings: Beginnings<C> | undefined
   readonly #stop = new AbortController()
   readonly #verify: boolean
   readonly #lanes = new Set<Lane>()
   readonly #free: Buffer[] = []
-  readonly #returned: Task<C>[] = []
+  readonly #returned: Assembly<C>[] = []
+  /** Links that ended, or could not be dialled, when they were last tried. */
+  readonly #down = new Set<string>()
   readonly #perLink = new Map<string, number>()
   readonly #busy = new Set<Promise<void>>()
   readonly #done: Promise<void>
@@ -94,17 +105,23 @@ class Run<C extends ChunkRef> {
   #slots: number
   #open = 0
   #isDrained = false
-  #mismatches = 0
   #chunks = 0
   #bytes = 0
   #patience: NodeJS.Timeout | undefined
   #lastFailure: unknown
 
-  constructor(source: PullSource, wanted: Iterable<C>, sink: ChunkSink<C>, options: PullOptions) {
+  constructor(
+    source: PullSource,
+    wanted: Iterable<C>,
+    sink: ChunkSink<C>,
+    options: PullOptions,
+    beginnings: Beginnings<C> | undefined,
+  ) {
     const { verify = true, streamsPerLink = 1, stallMs = 2_000, patienceMs = 15_000 } = options
     this.#source = source
     this.#wanted = wanted[Symbol.iterator]()
     this.#sink = sink
+    this.#beginnings = beginnings
     this.#options = { streamsPerLink, stallMs, patienceMs }
     this.#verify = verify
     this.#slots = source.links.length * streamsPerLink * depth + settling
@@ -123,7 +140,7 @@ class Run<C extends ChunkRef> {
     const { streamsPerLink, patienceMs } = this.#options
     this.#patience = setTimeout(() => {
       // While everything asked for is here and waits for the sink, no link is to blame.
-      const isDue = this.#returned.length > 0 || [...this.#lanes].some(({ due }) => due.length > 0)
+      const isDue = this.#returned.length > 0 || [...this.#lanes].some(({ due }) => due > 0)
       if (this.#busy.size > 0 && !isDue) this.#patience?.refresh()
       else this.#fail(this.#impatience())
     }, patienceMs)
@@ -136,6 +153,9 @@ class Run<C extends ChunkRef> {
       this.#stop.abort(new EGpuError(EGpuErrorCode.Closed, 'this pull is over'))
       await Promise.all(streams)
       await Promise.all(this.#busy)
+      for (const { chunk, bytes } of this.#returned) {
+        if (bytes.byteLength > 0) await this.#beginnings?.keep(chunk, bytes)
+      }
     }
     return { chunks: this.#chunks, bytes: this.#bytes, perLink: this.#perLink }
   }
@@ -154,52 +174,63 @@ class Run<C extends ChunkRef> {
           token,
           stallMs: this.#options.stallMs,
           signal,
-          received: (task) => this.#received(link, task as Task<C>),
+          received: (task, byteLength) => this.#received(link, task as Assembly<C>, byteLength),
         })
         this.#lanes.add(lane)
+        this.#down.delete(link.name)
         this.#feed()
         end = await lane.ended
       } catch (error) {
         end = error
       }
-      if (signal.aborted) return
+      this.#down.add(link.name)
       if (lane !== undefined) {
         this.#lanes.delete(lane)
-        this.#returned.push(...(lane.takeDue() as Task<C>[]))
-        this.#feed()
+        this.#takeBack(lane)
       }
+      this.#feed()
+      if (signal.aborted) return
       this.#lastFailure = end
       if (EGpuError.is(end, EGpuErrorCode.MalformedData) || EGpuError.is(end, EGpuErrorCode.PeerRefused)) {
         this.#fail(end)
       }
       if (EGpuError.is(end, EGpuErrorCode.PermissionDenied)) return
-      await pause(retryMs, signal)
+      await pause(retryMs, undefined, { signal }).catch(() => undefined)
+    }
+  }
+
+  /** What a lane owes when it ends is asked for elsewhere, of a chunk that came in part the rest. */
+  #takeBack(lane: Lane): void {
+    for (const { task, byteLength } of lane.takeDue()) {
+      const assembly = task as Assembly<C>
+      this.#count(lane.link, assembly, byteLength)
+      this.#returned.push(assembly)
     }
   }
 
   #feed(): void {
-    for (;;) {
-      if (this.#stop.signal.aborted) return
-      const lane = this.#hungriest()
-      const task = lane === undefined ? undefined : this.#next()
-      if (lane === undefined || task === undefined) break
-      lane.request(task)
-    }
+    if (this.#stop.signal.aborted) return
+    while (this.#feedOne());
     if (this.#isDrained && this.#open === 0) this.#finish(undefined)
   }
 
-  #hungriest(): Lane | undefined {
-    let least: Lane | undefined
-    for (const lane of this.#lanes) {
-      if (!lane.isOpen || lane.due.length >= depth) continue
-      if (least === undefined || lane.due.length < least.due.length) least = lane
+  /** Gives the next chunk to the lane with the least to do among those that may have one. */
+  #feedOne(): boolean {
+    const hungry = [...this.#lanes].filter(({ isOpen, due }) => isOpen && due < depth).sort((a, b) => a.due - b.due)
+    for (const lane of hungry) {
+      const task = this.#next(lane.link.name)
+      if (task === undefined) continue
+      if (!lane.takesParts) task.clear()
+      lane.request(task)
+      return true
     }
-    return least
+    return false
   }
 
-  #next(): Task<C> | undefined {
-    const again = this.#returned.shift()
-    if (again !== undefined) return again
+  #next(link: string): Assembly<C> | undefined {
+    const others = this.#source.links.map(({ name }) => name).filter((name) => !this.#down.has(name))
+    const again = this.#returned.findIndex((task) => task.suits(link, others))
+    if (again >= 0) return this.#returned.splice(again, 1)[0]
     if (this.#isDrained || (this.#free.length === 0 && this.#slots === 0)) return undefined
     const next = this.#wanted.next()
     if (next.done === true) {
@@ -207,7 +238,9 @@ class Run<C extends ChunkRef> {
       return undefined
     }
     this.#open += 1
-    return { chunk: next.value, buffer: this.#buffer(next.value.byteLength) }
+    const chunk = next.value
+    const buffer = this.#buffer(chunk.byteLength)
+    return new Assembly(chunk, buffer, this.#beginnings?.recall(chunk, buffer) ?? 0)
   }
 
   /** Buffers go round; one that is too small for a chunk is replaced. */
@@ -217,24 +250,26 @@ class Run<C extends ChunkRef> {
     return known !== undefined && known.byteLength >= byteLength ? known : sharedBuffer(byteLength)
   }
 
-  #received({ name }: BulkLink, task: Task<C>): void {
+  #count({ name }: BulkLink, task: Assembly<C>, byteLength: number): void {
+    task.carried(name, byteLength)
+    if (byteLength > 0) this.#perLink.set(name, (this.#perLink.get(name) ?? 0) + byteLength)
+  }
+
+  #received(link: BulkLink, task: Assembly<C>, byteLength: number): void {
     this.#patience?.refresh()
-    this.#perLink.set(name, (this.#perLink.get(name) ?? 0) + task.chunk.byteLength)
+    this.#count(link, task, byteLength)
     const work = this.#settle(task).catch((error: unknown) => this.#fail(error))
     this.#busy.add(work)
     void work.then(() => this.#busy.delete(work))
     this.#feed()
   }
 
-  async #settle(task: Task<C>): Promise<void> {
-    const { chunk, buffer } = task
-    const bytes = buffer.subarray(0, chunk.byteLength)
+  async #settle(task: Assembly<C>): Promise<void> {
+    const { chunk, buffer, bytes } = task
     // Also once the pull is over: what came in whole is kept, and needs not travel again.
     const sha256 = this.#verify ? await hashes.sha256(bytes) : undefined
     if (sha256 !== undefined && sha256 !== chunk.id) {
-      this.#mismatches += 1
-      // TCP lets a wrong bit through once in a long while; a second one is no accident.
-      if (this.#mismatches > 1) throw malformed(`the sender sends other bytes than it announced (chunk ${chunk.id})`)
+      task.startAfresh()
       this.#returned.push(task)
       this.#feed()
       return
@@ -242,7 +277,7 @@ class Run<C extends ChunkRef> {
     await this.#sink(chunk, bytes)
     this.#patience?.refresh()
     this.#chunks += 1
-    this.#bytes += chunk.byteLength
+    this.#bytes += task.travelled
     this.#open -= 1
     this.#free.push(buffer)
     this.#feed()
@@ -261,18 +296,4 @@ class Run<C extends ChunkRef> {
     const message = `nothing came over ${names} for ${this.#options.patienceMs} ms${last}; what came before is kept`
     return new EGpuError(EGpuErrorCode.PeerLost, message, { cause: this.#lastFailure })
   }
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms)
-    signal.addEventListener(
-      'abort',
-      () => {
-        clearTimeout(timer)
-        resolve()
-      },
-      { once: true },
-    )
-  })
 }

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { ChunkSource } from './source.ts'
-import { AnswerKind, head, helloBytes, magic, requestBytes, withReason } from './wire.ts'
+import { AnswerKind, decodeRequest, dialectSpoken, head, helloBytes, magicBytes, withReason } from './wire.ts'
+import type { ChunkRequest, Dialect } from './wire.ts'
 
 export interface SendingOptions {
   readonly idleMs: number
@@ -25,10 +26,11 @@ export class Sending {
   readonly closed: Promise<void>
   readonly #socket: Socket
   readonly #options: SendingOptions
-  readonly #wanted: string[] = []
+  readonly #wanted: ChunkRequest[] = []
   /** Two, so that one is read while the other is sent. */
   readonly #buffers: Buffer[] = [Buffer.alloc(0), Buffer.alloc(0)]
   #input: Buffer = Buffer.alloc(0)
+  #dialect: Dialect | undefined
   #stock: Stock | undefined
   #isServing = false
 
@@ -47,10 +49,11 @@ export class Sending {
   #take(bytes: Buffer): void {
     // Never long: what is read at once, and reading stops while too much is wanted.
     this.#input = this.#input.byteLength === 0 ? bytes : Buffer.concat([this.#input, bytes])
-    if (this.#stock === undefined && !this.#welcome()) return
-    while (this.#input.byteLength >= requestBytes) {
-      this.#wanted.push(this.#input.toString('hex', 0, requestBytes))
-      this.#input = this.#input.subarray(requestBytes)
+    const dialect = (this.#dialect ??= this.#welcome())
+    if (dialect === undefined) return
+    while (this.#input.byteLength >= dialect.requestBytes) {
+      this.#wanted.push(decodeRequest(dialect, this.#input))
+      this.#input = this.#input.subarray(dialect.requestBytes)
     }
     if (this.#wanted.length >= mostRequests) this.#socket.pause()
     if (this.#isServing) return
@@ -58,21 +61,23 @@ export class Sending {
     this.#serve().catch(() => this.#socket.destroy())
   }
 
-  #welcome(): boolean {
-    if (this.#input.byteLength < helloBytes) return false
-    if (!this.#input.subarray(0, magic.byteLength).equals(magic)) {
+  /** How a receiver speaks whose hello is here and good. */
+  #welcome(): Dialect | undefined {
+    if (this.#input.byteLength < helloBytes) return undefined
+    const dialect = dialectSpoken(this.#input)
+    if (dialect === undefined) {
       this.#refuse('this is the bulk port of a mesh, and that was no hello of a protocol version known here')
-      return false
+      return undefined
     }
-    this.#stock = this.#options.redeem(this.#input.toString('hex', magic.byteLength, helloBytes))
+    this.#stock = this.#options.redeem(this.#input.toString('hex', magicBytes, helloBytes))
     if (this.#stock === undefined) {
       this.#refuse('the token is unknown or was used already: each is good for one connection')
-      return false
+      return undefined
     }
     this.#input = this.#input.subarray(helloBytes)
     this.#socket.setTimeout(this.#options.idleMs, () => this.#socket.destroy())
     this.#socket.write(head(AnswerKind.Welcome, 0))
-    return true
+    return dialect
   }
 
   #refuse(reason: string): void {
@@ -98,21 +103,22 @@ export class Sending {
   }
 
   #readNext(turn: number): Promise<Answer> | undefined {
-    const id = this.#wanted.shift()
-    return id === undefined ? undefined : this.#read(id, turn % 2)
+    const request = this.#wanted.shift()
+    return request === undefined ? undefined : this.#read(request, turn % 2)
   }
 
-  async #read(id: string, side: number): Promise<Answer> {
+  async #read({ id, from }: ChunkRequest, side: number): Promise<Answer> {
     const { source } = this.#stock as Stock
     const byteLength = source.lengthOf(id)
     if (byteLength === undefined) return { reason: `chunk ${id} is no part of this offer` }
+    if (from >= byteLength) return { reason: `chunk ${id} has ${byteLength} bytes, none from byte ${from} on` }
     const known = this.#buffers[side] as Buffer
     const buffer = known.byteLength < byteLength ? Buffer.allocUnsafeSlow(byteLength) : known
     this.#buffers[side] = buffer
     const bytes = buffer.subarray(0, byteLength)
     try {
       await source.read(id, bytes)
-      return { bytes }
+      return { bytes: bytes.subarray(from) }
     } catch (error) {
       return { reason: `chunk ${id} cannot be read: ${error instanceof Error ? error.message : String(error)}` }
     }

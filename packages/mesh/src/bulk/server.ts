@@ -7,7 +7,7 @@ import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import { temporaryIdentity } from '../identity/identity.ts'
 import { Sending } from './sending.ts'
 import type { ChunkSource } from './source.ts'
-import { tokenBytes } from './wire.ts'
+import { bulkVersion, tokenBytes } from './wire.ts'
 
 export interface BulkServerOptions {
   /** Address to listen on. Default `::`, all of them. */
@@ -31,6 +31,8 @@ export interface BulkAddress {
   readonly port: number
   /** SHA-256 fingerprint of the certificate, 64 hex digits; `undefined` when the port is not encrypted. */
   readonly certificate: string | undefined
+  /** Highest version of the bulk protocol that the server speaks. Default 1: no chunk can be asked for in part. */
+  readonly version?: number | undefined
 }
 
 /** Something a server gives out to whoever has a ticket for it. Disposing it ends the transfers under way. */
@@ -74,6 +76,7 @@ export class BulkServer implements AsyncDisposable {
     this.address = {
       port: (server.address() as AddressInfo).port,
       certificate: identity === undefined ? undefined : certificateFingerprint(identity.certificatePem),
+      version: bulkVersion,
     }
     server.on('connection', (socket) => this.#receive(socket))
   }

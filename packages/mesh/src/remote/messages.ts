@@ -3,6 +3,7 @@ import type { WorkloadNeeds } from '@egpu/core'
 import { asChunkRef } from '../bulk/chunk.ts'
 import type { ChunkRef } from '../bulk/chunk.ts'
 import type { BulkAddress } from '../bulk/server.ts'
+import { asCount } from '../shape.ts'
 
 /** Requests between two remote migrators. */
 export const MessageType = {
@@ -70,7 +71,7 @@ export function readFit(body: unknown): FitNote {
 
 export function readReplica(body: unknown): ReplicaNote {
   const { offerId, address, manifest, isStandby } = fields(body)
-  const { port, certificate } = fields(address)
+  const { port, certificate, version } = fields(address)
   if (!Number.isSafeInteger(port) || (port as number) < 1 || (port as number) > 65_535) {
     throw malformed(`${String(port)} is no port`)
   }
@@ -81,7 +82,7 @@ export function readReplica(body: unknown): ReplicaNote {
   return {
     ...readWork(body),
     offerId: text(offerId, 'offerId'),
-    address: { port: port as number, certificate },
+    address: { port: port as number, certificate, version: asCount(version, undefined, 1) },
     manifest: asChunkRef(id, byteLength),
     isStandby: isStandby === true,
   }

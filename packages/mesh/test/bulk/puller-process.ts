@@ -2,6 +2,8 @@
  * A receiver in a process of its own, which can be inside a network namespace. Takes one job over IPC, asks for tickets there,
  * and says how it went.
  */
+import { subscribe } from 'node:diagnostics_channel'
+import type { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ChunkRef } from '../../src/bulk/chunk.ts'
 import type { BulkLink } from '../../src/bulk/lane.ts'
@@ -23,12 +25,17 @@ export type PullNews =
       readonly kind: 'done'
       readonly ms: number
       readonly bytes: number
+      /** Over all connections, also what was no use. */
+      readonly receivedBytes: number
       /** Resident memory: after a tenth of a second of work, and the most there was. */
       readonly rssBytes: { readonly early: number; readonly most: number }
     }
-  | { readonly kind: 'failed'; readonly message: string }
+  | { readonly kind: 'failed'; readonly message: string; readonly receivedBytes: number }
 
 const say = (news: PullNews): void => void process.send?.(news)
+const sockets: Socket[] = []
+subscribe('net.client.socket', (message) => void sockets.push((message as { readonly socket: Socket }).socket))
+const receivedBytes = (): number => sockets.reduce((sum, { bytesRead }) => sum + bytesRead, 0)
 const tickets: ((token: string) => void)[] = []
 
 async function work({ address, links, ref, to, patienceMs }: PullJob): Promise<void> {
@@ -53,10 +60,10 @@ async function work({ address, links, ref, to, patienceMs }: PullJob): Promise<v
     const ms = performance.now() - startedAt
     stop.abort()
     await watching
-    say({ kind: 'done', ms, bytes, rssBytes })
+    say({ kind: 'done', ms, bytes, receivedBytes: receivedBytes(), rssBytes })
   } catch (error) {
     stop.abort()
-    say({ kind: 'failed', message: String(error) })
+    say({ kind: 'failed', message: String(error), receivedBytes: receivedBytes() })
   }
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { EGpuErrorCode } from '@egpu/core'
 import { expect, it } from 'vitest'
 import { pullFile, pullManifest } from '../../src/bulk/pull-file.ts'
-import { AnswerKind, headBytes, magic } from '../../src/bulk/wire.ts'
+import { AnswerKind, bulkVersion, dialectOf, encodeRequest, headBytes } from '../../src/bulk/wire.ts'
 import { offerFile, randomFile, temporaryDirectory } from './helpers.ts'
 
 async function dial(port: number): Promise<Socket> {
@@ -22,7 +22,8 @@ async function said(socket: Socket): Promise<Buffer> {
   return Buffer.concat(pieces)
 }
 
-const hello = (token: string): Buffer => Buffer.concat([magic, Buffer.from(token, 'hex')])
+const dialect = dialectOf(bulkVersion)
+const hello = (token: string): Buffer => Buffer.concat([dialect.magic, Buffer.from(token, 'hex')])
 
 it('takes each token once', async () => {
   await using home = await temporaryDirectory()
@@ -76,10 +77,25 @@ it('gives a token holder only what the offer has, whatever the name', async () =
   await using sender = await offerFile(join(home.path, 'a'), { encrypted: false, idleMs: 500 })
   const socket = await dial(sender.server.address.port)
   socket.write(hello(sender.offer.ticket()))
-  socket.write(Buffer.from('../../../../etc/passwd'.padEnd(32, '\0')))
+  socket.write(Buffer.from('../../../../etc/passwd'.padEnd(dialect.requestBytes, '\0')))
   const answer = await said(socket)
   expect(answer.readUInt32BE(headBytes)).toBe(AnswerKind.NoChunk)
   expect(answer.toString('latin1')).toContain('is no part of this offer')
+  expect(sender.offer.sent.bytes).toBe(0)
+})
+
+it('has nothing from behind the end of a chunk', async () => {
+  await using home = await temporaryDirectory()
+  await randomFile(join(home.path, 'a'), 10)
+  await using sender = await offerFile(join(home.path, 'a'), { encrypted: false, idleMs: 500 })
+  const { id, byteLength } = sender.ref
+  const socket = await dial(sender.server.address.port)
+  socket.write(hello(sender.offer.ticket()))
+  socket.write(encodeRequest(dialect, { id, from: byteLength }))
+  socket.write(encodeRequest(dialect, { id, from: 2 ** 32 - 1 }))
+  const answer = await said(socket)
+  expect(answer.readUInt32BE(headBytes)).toBe(AnswerKind.NoChunk)
+  expect(answer.toString('latin1').match(/none from byte/g)).toHaveLength(2)
   expect(sender.offer.sent.bytes).toBe(0)
 })
 
@@ -92,7 +108,8 @@ it('waits for no receiver that asks and does not read', async () => {
   socket.pause()
   const manifest = await pullManifest(sender.source, sender.ref)
   socket.write(hello(sender.offer.ticket()))
-  for (let i = 0; i < 10_000; i += 1) socket.write(Buffer.from(manifest.chunks[0] as string, 'hex'))
+  const request = encodeRequest(dialect, { id: manifest.chunks[0] as string, from: 0 })
+  for (let i = 0; i < 10_000; i += 1) socket.write(request)
   await new Promise((resolve) => setTimeout(resolve, 1_000))
   socket.resume()
   await closed

@@ -150,6 +150,10 @@ describe('the token', () => {
     expect(dashboardToken(directory)).not.toBe(first)
   })
 
+  it('cannot be kept below /proc, which is said at once', () => {
+    expect(() => dashboardToken('/proc/nowhere/egpu')).toThrow(expect.objectContaining({ code: 'ENOENT' }))
+  })
+
   it('is never kept below the directory the dashboard was started in', () => {
     expect(stateDirectory('/state', '/home/me')).toBe(join('/state', 'egpu'))
     for (const given of [undefined, '', 'state']) {

@@ -1,6 +1,7 @@
 import { systemClock } from '@egpu/core'
 import type { Clock } from '@egpu/core'
-import { Journal, defaultStateDirectory } from './checkpoint/journal.ts'
+import { Journal } from './checkpoint/journal.ts'
+import { defaultStateDirectory } from './checkpoint/state-directory.ts'
 import { awaitRoom } from './checkpoint/room.ts'
 import type { StepsOptions } from './checkpoint/steps.ts'
 import { Gpus } from './gpus.ts'

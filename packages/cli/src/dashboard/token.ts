@@ -1,7 +1,8 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, join } from 'node:path'
+import { makeDirectorySync } from '@egpu/migrator/node'
 
 const wellFormed = /^[\da-f]{64}$/
 
@@ -18,7 +19,7 @@ export function dashboardToken(directory: string = stateDirectory()): string {
     // Not there yet, or not readable: a new one is as good.
   }
   const token = randomBytes(32).toString('hex')
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  makeDirectorySync(directory, 0o700)
   writeFileSync(file, `${token}\n`, { mode: 0o600 })
   return token
 }

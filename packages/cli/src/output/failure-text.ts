@@ -30,8 +30,10 @@ export function failureJson(error: unknown): string {
 
 function messageOf(error: unknown): string {
   if (!(error instanceof Error) || EGpuError.is(error)) return error instanceof Error ? error.message : String(error)
-  const { code = '', path, dest } = error as NodeJS.ErrnoException & { readonly dest?: string }
+  const { code = '', path, dest, syscall } = error as NodeJS.ErrnoException & { readonly dest?: string }
   const where = dest ?? path
+  // As below /proc: the place is wrong, not the spelling.
+  if (code === 'ENOENT' && syscall === 'mkdir') return `no directory ${where} can be made; choose another place`
   return where === undefined ? error.message : (systemFailures[code]?.(where) ?? error.message)
 }
 

@@ -1,10 +1,7 @@
 import {
   closeSync,
-  existsSync,
   fsyncSync,
   linkSync,
-  lstatSync,
-  mkdirSync,
   openSync,
   readdirSync,
   renameSync,
@@ -12,10 +9,10 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import { bootId, readProcess, readText } from '../processes/proc.ts'
+import { prepareStateDirectory } from './state-directory.ts'
 
 interface ProcessId {
   readonly pid: number
@@ -35,16 +32,6 @@ export interface JournalEntry extends ProcessId {
   readonly name: string
   /** What it held on each GPU. */
   readonly gpus: readonly { readonly uuid: string; readonly bytes: number }[]
-}
-
-/** For the process's user alone, and gone after a reboot, as the processes are. */
-export function defaultStateDirectory(): string {
-  const uid = process.getuid?.()
-  if (uid === 0) return '/run/egpu/cuda'
-  // Where a login has it: `su`, cron and services leave the variable out, and have to find what a login noted.
-  const login = `/run/user/${uid}`
-  const runtime = process.env['XDG_RUNTIME_DIR'] ?? (existsSync(login) ? login : undefined)
-  return runtime === undefined ? join(tmpdir(), `egpu-cuda-${uid}`) : join(runtime, 'egpu', 'cuda')
 }
 
 /**
@@ -86,7 +73,7 @@ export class Journal {
    */
   claim(about: Omit<JournalEntry, 'version' | 'bootId' | 'owner' | 'goal'>): JournalEntry | undefined {
     return this.#noting(() => {
-      this.#prepare()
+      prepareStateDirectory(this.#directory)
       const path = this.#path(about)
       const mark = this.#announce(about, path)
       try {
@@ -227,17 +214,6 @@ export class Journal {
     } finally {
       closeSync(directory)
     }
-  }
-
-  /** Others must not be able to make us act on what they wrote. */
-  #prepare(): void {
-    mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
-    const { uid, mode } = lstatSync(this.#directory)
-    if (uid === process.getuid?.() && (mode & 0o022) === 0) return
-    throw new EGpuError(
-      EGpuErrorCode.PermissionDenied,
-      `${this.#directory} has to belong to this user and be writable by nobody else; remove it, or name another stateDirectory`,
-    )
   }
 
   #path({ pid, startTime }: ProcessId): string {

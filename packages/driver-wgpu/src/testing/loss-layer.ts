@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, isAbsolute, join } from 'node:path'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import { LossControl } from './loss-control.ts'
 import { findSwiftShader, writeDriverManifest } from './swiftshader.ts'
@@ -79,10 +79,13 @@ function buildLossLayer(): string {
   const require = createRequire(import.meta.url)
   const source = join(dirname(require.resolve('@egpu/driver-wgpu/package.json')), 'native', 'loss-layer.c')
   const digest = createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 16)
-  const cache = join(process.env['XDG_CACHE_HOME'] ?? join(tmpdir(), `egpu-cache-${process.getuid?.() ?? 0}`), 'egpu')
+  const { XDG_CACHE_HOME: given = '' } = process.env
+  const caches = isAbsolute(given) ? given : join(tmpdir(), `egpu-cache-${process.getuid?.() ?? 0}`)
+  const cache = join(caches, 'egpu')
   const library = join(cache, `loss-layer-${digest}-${process.arch}.so`)
   if (existsSync(library)) return library
-  mkdirSync(cache, { recursive: true })
+  // Not with `recursive`, which never comes back from below /proc.
+  for (const each of [caches, cache]) if (!existsSync(each)) mkdirSync(each)
   const fresh = `${library}.${process.pid}`
   const compiler = process.env['CC'] ?? 'cc'
   try {

@@ -1,7 +1,8 @@
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import { makeDirectorySync } from '@egpu/migrator/node'
 import { plainText } from '../text.ts'
 import { machineTag } from './host-tag.ts'
 import { identityFromPem, isFingerprint, newPrivateKey, identityOf, type MeshIdentity } from './identity.ts'
@@ -14,9 +15,11 @@ export interface PairedPeer {
   readonly pairedAt: string
 }
 
-/** `EGPU_MESH_DIR`, else `egpu/mesh` under XDG_CONFIG_HOME or `~/.config`. */
+/** `EGPU_MESH_DIR`, else `egpu/mesh` under XDG_CONFIG_HOME or, where that is no absolute path, `~/.config`. */
 export function defaultMeshDirectory(env: NodeJS.ProcessEnv = process.env): string {
-  return env['EGPU_MESH_DIR'] ?? join(env['XDG_CONFIG_HOME'] ?? join(homedir(), '.config'), 'egpu', 'mesh')
+  const { EGPU_MESH_DIR: own, XDG_CONFIG_HOME: config = '' } = env
+  if (own !== undefined && own !== '') return own
+  return join(isAbsolute(config) ? config : join(homedir(), '.config'), 'egpu', 'mesh')
 }
 
 /**
@@ -95,7 +98,7 @@ function readJson(path: string): object | undefined {
 
 /** Whole or not at all: a reader never sees half a file. */
 function writeJson(directory: string, name: string, value: object): void {
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  makeDirectorySync(directory, 0o700)
   const fresh = join(directory, `.${name}.${process.pid}`)
   try {
     writeFileSync(fresh, `${JSON.stringify(value, undefined, 2)}\n`, { mode: 0o600 })

@@ -1,6 +1,7 @@
-import { mkdir, open, readFile, rename } from 'node:fs/promises'
+import { open, readFile, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import { makeDirectory } from '@egpu/migrator/node'
 
 /** `undefined` when there is no file. Rejects with `EGPU_MALFORMED_DATA` rather than take a damaged one for none. */
 export async function readJson(path: string): Promise<unknown> {
@@ -34,7 +35,7 @@ export function writeJson(path: string, value: () => unknown): Promise<void> {
 }
 
 async function replace(path: string, value: unknown): Promise<void> {
-  await mkdir(dirname(path), { recursive: true })
+  await makeDirectory(dirname(path))
   const temporary = `${path}.tmp`
   const file = await open(temporary, 'w', 0o600)
   try {

@@ -1,9 +1,16 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync, cpSync } from 'node:fs'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { X509Certificate } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { fingerprint, temporaryIdentity } from '../../src/identity/identity.ts'
-import { loadIdentity, loadPeers, removePeer, savePeer } from '../../src/identity/mesh-directory.ts'
+import {
+  defaultMeshDirectory,
+  loadIdentity,
+  loadPeers,
+  removePeer,
+  savePeer,
+} from '../../src/identity/mesh-directory.ts'
 import { folder } from '../helpers/folder.ts'
 
 const peer = (id: string) => ({ id, name: 'b', pairedAt: '2026-11-30T00:00:00.000Z' })
@@ -60,6 +67,22 @@ describe('the folder of a mesh', () => {
     writeFileSync(path, '')
     expect(() => loadIdentity(path, 'm')).toThrow(/ENOTDIR/)
     mkdirSync(join(folder(), 'x'))
+  })
+})
+
+describe('the folder of a mesh, by default', () => {
+  it.each([
+    [{ EGPU_MESH_DIR: '/own', XDG_CONFIG_HOME: '/config' }, '/own'],
+    [{ EGPU_MESH_DIR: '', XDG_CONFIG_HOME: '/config' }, '/config/egpu/mesh'],
+    [{}, join(homedir(), '.config/egpu/mesh')],
+    [{ XDG_CONFIG_HOME: '' }, join(homedir(), '.config/egpu/mesh')],
+    [{ XDG_CONFIG_HOME: 'here' }, join(homedir(), '.config/egpu/mesh')],
+  ])('with %j is %s', (env, directory) => {
+    expect(defaultMeshDirectory(env)).toBe(directory)
+  })
+
+  it('below /proc is an error of the operating system, at once', () => {
+    expect(() => loadIdentity('/proc/nowhere/mesh', 'machine')).toThrow(expect.objectContaining({ code: 'ENOENT' }))
   })
 })
 

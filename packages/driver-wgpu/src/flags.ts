@@ -12,6 +12,9 @@ export const BufferUsage = {
   QueryResolve: 0x200,
 } as const
 
+/** Everything an error scope can catch. */
+export const errorFilters = ['validation', 'out-of-memory', 'internal'] as const
+
 export const MapMode = { Read: 0x1, Write: 0x2 } as const
 
 export const TextureUsage = {

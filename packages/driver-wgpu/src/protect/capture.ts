@@ -35,14 +35,22 @@ export function capture(value: unknown): unknown {
 
 /** The same arguments for the current device. */
 export function materialize(value: unknown): unknown {
+  return resolve(value, realNow)
+}
+
+/** The same arguments, with objects of the platform in the place of nodes. */
+export function resolve(value: unknown, realOf: (node: Node | Use) => unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
-  if (value instanceof Node) return value.real
-  if (value instanceof Use) return value.node.realFor(value.usage)
-  if (Array.isArray(value)) return value.map(materialize)
+  if (value instanceof Node || value instanceof Use) return realOf(value)
+  if (Array.isArray(value)) return value.map((item) => resolve(item, realOf))
   if (Object.getPrototypeOf(value) !== Object.prototype) return value
   const copy: Record<string, unknown> = {}
-  for (const name in value) copy[name] = materialize((value as Record<string, unknown>)[name])
+  for (const name in value) copy[name] = resolve((value as Record<string, unknown>)[name], realOf)
   return copy
+}
+
+function realNow(value: Node | Use): unknown {
+  return value instanceof Use ? value.node.realFor(value.usage) : value.real
 }
 
 /** A number as WebIDL reads an integer: `'16'` and 16.5 are 16. What is no number stays what it is. */

@@ -55,6 +55,8 @@ export class Core {
   /** The application called `destroy`. The reason `destroyed` alone does not say so: Chromium has it for other ends too. */
   isDestroyWanted = false
   readonly ended: Deferred<GPUDeviceLostInfo> = deferred()
+  /** Hears of every object that is made. */
+  onRegister: ((node: Node) => void) | undefined
   #incarnation: Incarnation
   #recovering: Deferred<void> | undefined
   #failure: EGpuError | undefined
@@ -98,6 +100,7 @@ export class Core {
 
   register(node: Node): void {
     this.registry.add(node)
+    this.onRegister?.(node)
   }
 
   /** A listener that throws is not the recovery's trouble: its error goes where errors of event listeners go. */

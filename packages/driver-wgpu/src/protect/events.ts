@@ -5,6 +5,8 @@ export type ProtectionEvent =
   | { readonly type: 'lost'; readonly epoch: number; readonly reason: TargetLoss['reason']; readonly message: string }
   /** `move()` leaves a device that works; `recovered` follows. */
   | { readonly type: 'moving'; readonly epoch: number; readonly adapter: string }
+  /** A device stands by on `adapter`, with everything made that it is kept for (option `standBy`). */
+  | { readonly type: 'standing-by'; readonly adapter: string }
   /** An adapter was passed over: it lacks a limit or a feature, or memory. */
   | { readonly type: 'refused'; readonly adapter: string; readonly error: EGpuError }
   /** No adapter could take over; the next look is after `retryMs`, or at `retry()`. */

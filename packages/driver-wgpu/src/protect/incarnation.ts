@@ -5,6 +5,7 @@ import type { HeldDevice } from '../device/held-devices.ts'
 import { laterQuietly } from '../device/timers.ts'
 import { BufferUsage, MapMode } from '../flags.ts'
 import { ImageMover } from './image-mover.ts'
+import type { Prepared } from './prepared.ts'
 import { StagingPool } from './staging-pool.ts'
 import type { Successor } from './successor.ts'
 
@@ -18,6 +19,8 @@ export class Incarnation {
   readonly isSoftware: boolean
   readonly guard: DeviceGuard
   readonly mover: ImageMover
+  /** What was made on it before it took over. */
+  readonly prepared: Prepared
   readonly #pool: StagingPool
   readonly #heartbeat: Heartbeat
   /** Four bytes to copy from, for the question whether the device lives. */
@@ -25,16 +28,17 @@ export class Incarnation {
 
   constructor(
     epoch: number,
-    { held, name, isSoftware }: Successor,
+    { held, seen, prepared }: Successor,
     heartbeat: HeartbeatOptions,
     onHang: (waitedMs: number) => void,
   ) {
     this.epoch = epoch
     this.held = held
     this.device = held.device
-    this.adapterName = name
-    this.isSoftware = isSoftware
-    this.guard = new DeviceGuard(held.device, name, held.device.lost)
+    this.adapterName = seen.name
+    this.isSoftware = seen.software
+    this.prepared = prepared
+    this.guard = new DeviceGuard(held.device, seen.name, held.device.lost)
     this.mover = new ImageMover(held.device)
     this.#pool = new StagingPool(held.device)
     this.#canary = held.device.createBuffer({ label: 'egpu canary', size: 4, usage: BufferUsage.CopySrc })

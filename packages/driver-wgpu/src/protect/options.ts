@@ -27,6 +27,13 @@ export interface ProtectOptions {
   readonly backoffMs?: readonly number[] | undefined
   /** After so long without a device the loss is final and `lost` resolves. Default 10 minutes. */
   readonly giveUpAfterMs?: number | undefined
+  /**
+   * Whether a second device is kept open that takes over at once: on another GPU if there is one, else on the same adapter,
+   * where it helps when that is reset. Shader modules and pipelines are made there too, in the background: each twice, and
+   * it takes their memory on that GPU, and what an open device takes, but none for buffers and textures. After it took
+   * over, the next is opened. It keeps that GPU awake, and does not keep Node alive. Default false.
+   */
+  readonly standBy?: boolean | undefined
   readonly onEvent?: ((event: ProtectionEvent) => void) | undefined
 }
 

@@ -10,6 +10,7 @@ import { TextureNode } from './nodes/texture-node.ts'
 import type { ProtectOptions } from './options.ts'
 import { restore } from './restore.ts'
 import type { Restored } from './restore.ts'
+import { StandBy } from './stand-by.ts'
 import type { Successor, SuccessorFinder } from './successor.ts'
 
 /** Devices that one submit may take down before it counts as the cause. */
@@ -23,6 +24,7 @@ export class Recovery {
   readonly #finder: SuccessorFinder
   readonly #options: ProtectOptions
   #core: Core | undefined
+  #standBy: StandBy | undefined
   /** Devices that were left, not lost. */
   readonly #left: WeakSet<Incarnation> = new WeakSet()
   #isRunning = false
@@ -38,11 +40,14 @@ export class Recovery {
     this.#core = core
     void core.ended.promise.then(() => this.retry())
     this.#watch(core, core.incarnation)
+    if (this.#options.standBy !== true) return
+    this.#standBy = new StandBy(core, this.#finder, this.#options.heartbeat ?? {})
+    this.#standBy.renew()
   }
 
   incarnate(epoch: number, successor: Successor): Incarnation {
     const incarnation: Incarnation = new Incarnation(epoch, successor, this.#options.heartbeat ?? {}, (waitedMs) => {
-      const message = `${successor.name} has not finished its work for ${Math.round(waitedMs)} ms`
+      const message = `${successor.seen.name} has not finished its work for ${Math.round(waitedMs)} ms`
       if (this.#core?.incarnation === incarnation) this.#lose(this.#core, 'hung', message)
     })
     return incarnation
@@ -60,6 +65,7 @@ export class Recovery {
     await core.ready()
     await core.checkpointer.run()
     this.#finder.forget()
+    await this.#standBy?.drop()
     // A loss in between has begun to look already.
     if (core.isLive) {
       this.#left.add(core.incarnation)
@@ -112,9 +118,13 @@ export class Recovery {
     let deaths = 0
     for (let attempt = 0; !core.isOver; attempt += 1) {
       if (attempt > 0) await this.#pause(backoff[Math.min(attempt, backoff.length) - 1] ?? 0)
-      core.incarnation.stop()
-      await retireDevice(core.incarnation.held)
-      const successor = await this.#finder.find((adapter, error) => core.emit({ type: 'refused', adapter, error }))
+      const last = core.incarnation
+      last.stop()
+      const spare = this.#standBy?.take()
+      // No device may be asked for while a lost one is still there. One that stands by need not be asked for.
+      if (spare === undefined) await retireDevice(last.held)
+      const successor =
+        spare ?? (await this.#finder.find((adapter, error) => core.emit({ type: 'refused', adapter, error })))
       if (core.isOver) {
         if (successor !== undefined) await retireDevice(successor.held)
         break
@@ -131,17 +141,21 @@ export class Recovery {
       core.adopt(next)
       this.#watch(core, next)
       const restored = deaths < killsAllowed ? replayAtOnce(core) : await replayStepwise(core, next)
+      if (spare !== undefined) void retireDevice(last.held)
       if (restored === 'poisoned') break
       if (restored !== 'died') {
         core.resume()
         reconfigureCanvases(core)
         if ((await next.isAliveAfterWork()) && core.incarnation === next && core.isLive) {
           finish(core, restored, performance.now() - begun)
+          this.#standBy?.renew()
           return
         }
         core.suspend()
       }
       deaths += 1
+      // One that was dead when it took over is no attempt.
+      if (spare !== undefined) attempt -= 1
     }
     core.incarnation.stop()
     await retireDevice(core.incarnation.held)

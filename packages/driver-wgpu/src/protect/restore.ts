@@ -1,3 +1,4 @@
+import { errorFilters } from '../flags.ts'
 import type { Core } from './core.ts'
 import type { LogEntry } from './log/entry.ts'
 import { BufferNode } from './nodes/buffer-node.ts'
@@ -9,9 +10,6 @@ export interface Restored {
   entries: number
   bytes: number
 }
-
-/** Errors that objects and commands gave on the last device they give on this one too; nobody wants to hear them twice. */
-const filters = ['validation', 'out-of-memory', 'internal'] as const
 
 interface Step {
   readonly seq: number
@@ -62,20 +60,23 @@ function stepsAfter(core: Core, seq: number, quiet: QuietErrors, restored: Resto
   return steps.filter((step) => step.seq > seq).sort((a, b) => a.seq - b.seq)
 }
 
-/** Error scopes of our own around the part of the replay that nobody listens to. */
+/**
+ * Error scopes of our own around the part of the replay that nobody listens to: errors that objects and commands gave on
+ * the last device they give on this one too, and nobody wants to hear them twice.
+ */
 class QuietErrors {
   readonly #device: GPUDevice
   #isQuiet = true
 
   constructor(device: GPUDevice) {
     this.#device = device
-    for (const filter of filters) device.pushErrorScope(filter)
+    for (const filter of errorFilters) device.pushErrorScope(filter)
   }
 
   end(): void {
     if (!this.#isQuiet) return
     this.#isQuiet = false
-    for (const _ of filters) this.#device.popErrorScope().catch(() => {})
+    for (const _ of errorFilters) this.#device.popErrorScope().catch(() => {})
   }
 }
 

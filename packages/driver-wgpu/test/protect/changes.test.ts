@@ -1,7 +1,7 @@
-import { create } from 'webgpu'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { protectDevice, protectionOf } from '../../src/index.ts'
 import type { ProtectionEvent, ProtectOptions } from '../../src/index.ts'
+import { changedDawn } from '../support/dawn.ts'
 import { useRealVulkan } from '../support/real-vulkan.ts'
 import { read, Usage } from './workloads/workload.ts'
 
@@ -62,9 +62,6 @@ function setter(buffer: GPUBuffer): (first: number, count: number, value: number
   }
 }
 
-/** Dawn must outlive its devices. */
-const instances: GPU[] = []
-
 /** A GPU whose devices refuse, when told to, the copies that a checkpoint makes: they are larger than they can be. */
 function withRefusals(isRefusing: () => boolean): GPU {
   const patched = (real: GPUDevice): GPUDevice => {
@@ -73,18 +70,7 @@ function withRefusals(isRefusing: () => boolean): GPU {
       make(given.label === 'egpu checkpoint' && isRefusing() ? { ...given, size: 2 ** 40 } : given)
     return Object.defineProperty(real, 'createBuffer', { value: createBuffer })
   }
-  return {
-    requestAdapter: async (options: GPURequestAdapterOptions) => {
-      const gpu = create([])
-      instances.push(gpu)
-      const adapter = await gpu.requestAdapter(options)
-      if (adapter === null) return null
-      const request = adapter.requestDevice.bind(adapter)
-      const requestDevice = async (descriptor: GPUDeviceDescriptor): Promise<GPUDevice> =>
-        patched(await request(descriptor))
-      return Object.defineProperty(adapter, 'requestDevice', { value: requestDevice })
-    },
-  } as unknown as GPU
+  return changedDawn({ device: async (ask) => patched(await ask()) })
 }
 
 test('moves what shaders changed of what they may have changed, and brings all of it back', async () => {

@@ -1,10 +1,11 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { create, globals } from 'webgpu'
+import { globals } from 'webgpu'
 import { afterEach, describe, expect, test } from 'vitest'
 import { isProtected, protectDevice, protectionOf, wgpuDriver } from '../../src/index.ts'
 import type { ProtectionEvent, ProtectOptions } from '../../src/index.ts'
 import { heldDeviceCount } from '../../src/device/held-devices.ts'
+import { changedDawn, named } from '../support/dawn.ts'
 import { staying } from '../support/keep-alive.ts'
 import { useRealVulkan } from '../support/real-vulkan.ts'
 import { expectedState, readBack, startSteps, wordCount } from '../support/workload.ts'
@@ -15,14 +16,6 @@ setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 const classes = globals as Record<string, new () => object>
 const never = { intervalMs: Number.POSITIVE_INFINITY }
-
-/** Instances must outlive their devices; Dawn aborts the process otherwise. */
-const instances: GPU[] = []
-function dawn(): GPU {
-  const gpu = create([])
-  instances.push(gpu)
-  return gpu
-}
 
 /** For what a busy machine gets to later. */
 const patient = { timeout: 10_000 }
@@ -269,15 +262,15 @@ describe('through a loss', () => {
 describe('moving', () => {
   test('goes back to a better GPU that has returned, with everything saved first', async () => {
     let isThere = false
-    const gpu = {
-      requestAdapter: async ({ powerPreference, forceFallbackAdapter }: GPURequestAdapterOptions) => {
+    const gpu = changedDawn({
+      adapter: async (ask, { powerPreference, forceFallbackAdapter }) => {
         if (forceFallbackAdapter === true) return null
         const isExternal = powerPreference === 'high-performance'
         if (isExternal && !isThere) return null
-        const adapter = await dawn().requestAdapter()
+        const adapter = await ask()
         return adapter === null ? null : named(adapter, isExternal ? 'External GPU' : 'Internal GPU')
       },
-    } as unknown as GPU
+    })
     const device = await open({ gpu })
     const steps = startSteps(device)
     for (let step = 0; step < 5; step += 1) steps.step()
@@ -313,18 +306,6 @@ describe('moving', () => {
   })
 })
 
-/** The adapter under another name. */
-function named(adapter: GPUAdapter, description: string): GPUAdapter {
-  return new Proxy(adapter, {
-    get: (target, name) => {
-      if (name === 'info')
-        return { vendor: 'test', architecture: '', device: '', description, isFallbackAdapter: false }
-      const value: unknown = Reflect.get(target, name, target)
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value
-    },
-  })
-}
-
 test('leaves no listener on the devices it is done with, which would keep them in memory', async () => {
   const listeners: number[] = []
   const counted = (device: GPUDevice): GPUDevice => {
@@ -343,17 +324,7 @@ test('leaves no listener on the devices it is done with, which would keep them i
     }
     return device
   }
-  const gpu = {
-    requestAdapter: async () => {
-      const adapter = await dawn().requestAdapter()
-      if (adapter === null) return null
-      const request = adapter.requestDevice.bind(adapter)
-      Object.defineProperty(adapter, 'requestDevice', {
-        value: async (descriptor: GPUDeviceDescriptor) => counted(await request(descriptor)),
-      })
-      return adapter
-    },
-  } as unknown as GPU
+  const gpu = changedDawn({ device: async (ask) => counted(await ask()) })
   const device = await open({ gpu })
   expect(listeners).toEqual([1])
   control.loseAt('submit', 1)
@@ -373,10 +344,9 @@ describe('when it cannot go on as if nothing had happened', () => {
       features: new Set(),
       requestDevice: () => Promise.reject(new Error('nobody should ask')),
     } as unknown as GPUAdapter
-    const gpu = {
-      requestAdapter: async (options: GPURequestAdapterOptions) =>
-        isSmall && options.powerPreference === 'high-performance' ? small : dawn().requestAdapter(options),
-    } as unknown as GPU
+    const gpu = changedDawn({
+      adapter: async (ask, { powerPreference }) => (isSmall && powerPreference === 'high-performance' ? small : ask()),
+    })
     const device = await open({ gpu, descriptor: { requiredLimits: { maxBufferSize: 2 ** 29 } } })
     const steps = startSteps(device)
     steps.step()

@@ -1,7 +1,7 @@
-import { create } from 'webgpu'
 import { afterEach, expect, test } from 'vitest'
 import { protectDevice, protectionOf } from '../../src/index.ts'
 import { heldDeviceCount } from '../../src/device/held-devices.ts'
+import { changedDawn } from '../support/dawn.ts'
 import { useRealVulkan } from '../support/real-vulkan.ts'
 import { expectedState, readBack, startSteps } from '../support/workload.ts'
 
@@ -11,37 +11,25 @@ afterEach(async () => {
   await expect.poll(heldDeviceCount, { timeout: 10_000 }).toBe(0)
 })
 
-/** Dawn must outlive its devices. */
-const instances: GPU[] = []
-
-type Vanish = (adapter: GPUAdapter, descriptor: GPUDeviceDescriptor) => Promise<GPUDevice>
+type Vanish = (ask: () => Promise<GPUDevice>) => Promise<GPUDevice>
 
 /** A GPU that is gone once its adapter was handed over, as often as told: `vanish` is what `requestDevice` does then. */
 function vanishing(times: () => number, vanish: Vanish): GPU {
   let gone = 0
-  return {
-    requestAdapter: async (options: GPURequestAdapterOptions) => {
-      const gpu = create([])
-      instances.push(gpu)
-      const adapter = await gpu.requestAdapter(options)
-      if (adapter === null) return null
-      const request = adapter.requestDevice.bind(adapter)
-      const requestDevice = async (descriptor: GPUDeviceDescriptor): Promise<GPUDevice> => {
-        if (gone >= times()) return await request(descriptor)
-        gone += 1
-        return await vanish(adapter, descriptor)
-      }
-      return Object.defineProperty(adapter, 'requestDevice', { value: requestDevice })
+  return changedDawn({
+    device: async (ask) => {
+      if (gone >= times()) return await ask()
+      gone += 1
+      return await vanish(ask)
     },
-  } as unknown as GPU
+  })
 }
 
 const ways: Readonly<Record<string, Vanish>> = {
   'is refused': () => Promise.reject(new DOMException('the adapter is gone', 'OperationError')),
   // What the specification has for an adapter that is no longer there.
-  'comes lost': async (adapter, descriptor) => {
-    const proto = Object.getPrototypeOf(adapter) as GPUAdapter
-    const device = await proto.requestDevice.call(adapter, descriptor)
+  'comes lost': async (ask) => {
+    const device = await ask()
     device.destroy()
     return device
   },

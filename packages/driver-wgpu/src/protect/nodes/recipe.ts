@@ -23,6 +23,8 @@ export class RecipeNode<Real extends object = object> extends Node<Real> {
   }
 
   build(device: GPUDevice): Real {
+    const prepared = this.core.incarnation.prepared.realOf(this)
+    if (prepared !== undefined) return prepared as Real
     const { owner, method, args } = this.recipe
     const target = (owner?.real ?? device) as unknown as Methods
     return target[method]?.(...args.map(materialize)) as Real

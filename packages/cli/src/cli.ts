@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander'
+import { CommandError, CommandErrorCode } from './command-error.ts'
 import type { CommandContext } from './commands/context.ts'
 import { ExitCode } from './exit-code.ts'
 import { failureJson, failureText } from './output/failure-text.ts'
@@ -73,22 +74,40 @@ export async function runCli(args: readonly string[], terminal: Terminal = proce
   ] as const
   for (const [name, listener] of ends) process.once(name, listener)
   guardOutput()
+  // What stands behind `--` is the command line of another program.
+  const asksForJson = args.slice(0, args.includes('--') ? args.indexOf('--') : args.length).includes('--json')
+  const complaints: string[] = []
   const context = { terminal, signal: stop.signal, exitWith: (code: number) => void (exitCode = code) }
   try {
-    const egpu = await program(args, context)
+    const egpu = await program(args, context, (text) => complaints.push(text))
     await egpu.parseAsync(args, { from: 'user' })
     return endedBy ?? exitCode
   } catch (error) {
     if (endedBy !== undefined) return endedBy
-    if (error instanceof CommanderError) return error.exitCode === 0 ? ExitCode.Ok : ExitCode.Usage
-    terminal.note(args.includes('--json') ? failureJson(error) : `egpu: ${failureText(error)}`)
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return ExitCode.Ok
+      const wrong = usageError(error)
+      terminal.note(asksForJson ? failureJson(wrong) : complaints.join('').trimEnd() || `egpu: ${wrong.message}`)
+      return ExitCode.Usage
+    }
+    terminal.note(asksForJson ? failureJson(error) : `egpu: ${failureText(error)}`)
     return ExitCode.Failed
   } finally {
     for (const [name, listener] of ends) process.off(name, listener)
   }
 }
 
-async function program(args: readonly string[], context: CommandContext): Promise<Command> {
+/** Commander's own sentence, of the whole help when a command is missing. */
+function usageError({ code, message }: CommanderError): CommandError {
+  const sentence = code === 'commander.help' ? 'a command is missing; --help lists them' : message
+  return new CommandError(CommandErrorCode.Usage, sentence.replace(/^error: /, ''))
+}
+
+async function program(
+  args: readonly string[],
+  context: CommandContext,
+  complain: (text: string) => void,
+): Promise<Command> {
   const { terminal } = context
   const egpu = new Command('egpu')
     .description('The truth about external GPUs, and work that survives the cable.')
@@ -99,7 +118,7 @@ async function program(args: readonly string[], context: CommandContext): Promis
     .exitOverride()
     .configureOutput({
       writeOut: (text) => terminal.print(text.trimEnd()),
-      writeErr: (text) => terminal.note(text.trimEnd()),
+      writeErr: complain,
       getOutHelpWidth: () => terminal.columns,
       getErrHelpWidth: () => terminal.columns,
     })

@@ -1,3 +1,4 @@
+import { opendir } from 'node:fs/promises'
 import { arch, release } from 'node:os'
 import { EGpuError, EGpuErrorCode, EGpuManager } from '@egpu/core'
 import type { EGpuDriver } from '@egpu/core/driver'
@@ -38,6 +39,8 @@ export async function observingDrivers(
     const { macosDriver } = await import('@egpu/driver-macos')
     return [macosDriver()]
   }
+  // So that it is said what is wrong with the place, before what is wrong with the machine there.
+  if (sysfsRoot !== undefined) await (await opendir(sysfsRoot)).close()
   const { linuxDriver } = await import('@egpu/driver-linux')
   return [sysfsRoot === undefined ? linuxDriver() : linuxDriver({ sysfsRoot })]
 }

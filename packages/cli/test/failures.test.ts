@@ -30,6 +30,8 @@ describe('files that are not as they should be', () => {
     ['list --from', ['list', '--from', missing], `there is no directory ${join(folder, 'missing')}`],
     ['tree --from', ['tree', '--from', missing], `there is no directory ${join(folder, 'missing')}`],
     ['doctor --from', ['doctor', '--from', folder], `${folder} is a directory`],
+    ['list --sysfs-root on a file', ['list', '--sysfs-root', taken], `${taken}, or a part of it, is a file`],
+    ['watch --sysfs-root', ['watch', '--sysfs-root', missing], `there is no directory ${join(folder, 'missing')}`],
     ['list --from', ['list', '--from', '/dev/zero'], '/dev/zero cannot be read: it is a device, no file'],
     [
       'dashboard --from',

@@ -1,5 +1,10 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { buildMachine, machineNamed } from '../../driver-linux/test/machines/index.ts'
+import { positives } from '../../driver-macos/test/cases.ts'
+import { toPlist } from '../../driver-macos/test/registry-tree.ts'
 import { runCli } from '../src/cli.ts'
 import { recordingTerminal } from './recording-terminal.ts'
 
@@ -41,6 +46,17 @@ describe('egpu tree', () => {
     const lines = drawn.split('\n')
     expect(lines.filter((line) => line.length > columns && words(line).length > 1)).toEqual([])
     expect(words(drawn)).toEqual(words(await tree('two-egpus-daisy-chained')))
+  })
+
+  it("calls a Mac's hops by the last part of their path, below what they hang on", async () => {
+    const mac = positives.find(({ name }) => name.startsWith('MacBook Pro 2019'))
+    const file = join(mkdtempSync(join(tmpdir(), 'egpu-tree-')), 'mac.plist')
+    writeFileSync(file, toPlist((mac as (typeof positives)[number]).tree()))
+    const terminal = recordingTerminal({ columns: 60 })
+    expect(await runCli(['tree', '--from', file], terminal)).toBe(0)
+    const [, ...lines] = terminal.out
+    expect(lines.join('\n')).toMatch(/─ \S+@\S+ {2}PCIe/)
+    expect(lines.filter((line) => line.length > 60 || line.includes('IOService:'))).toEqual([])
   })
 
   it('gives the same nodes as JSON', async () => {

@@ -1,4 +1,4 @@
-import { EGpuManager, systemClock, type EGpuDevice } from '@egpu/core'
+import { EGpuError, EGpuErrorCode, EGpuManager, systemClock, type EGpuDevice } from '@egpu/core'
 import { wgpuDriver } from '@egpu/driver-wgpu'
 import { probeTarget, type MeasuredRates } from '@egpu/migrator'
 import type { Command } from 'commander'
@@ -45,7 +45,8 @@ async function bench({ json = false, budget }: BenchOptions, terminal: Terminal,
   }
   if (measured.length === 0) {
     const reasons = manager.drivers.flatMap(({ name, reason }) => (reason === undefined ? [] : [`${name}: ${reason}`]))
-    throw new Error(['nothing can be measured: WebGPU opens no GPU here', ...reasons].join('\n  '))
+    const message = ['nothing can be measured: WebGPU opens no GPU here', ...reasons].join('\n  ')
+    throw new EGpuError(EGpuErrorCode.NoTarget, message)
   }
   if (json) printJson(measured, terminal)
   else show(measured, terminal)

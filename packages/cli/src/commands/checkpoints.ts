@@ -47,6 +47,7 @@ export function registerCheckpoints(egpu: Command, { terminal, signal }: Command
     .argument('<file>', 'where to write it; must not exist')
     .description('one checkpoint as one file')
     .option(...generation)
+    .addOption(jsonOption())
     .action((path: string, workload: string, file: string, options: Options) =>
       withStore(path, (store) => exportTo(store, workload, file, options, terminal, signal)),
     )
@@ -55,8 +56,9 @@ export function registerCheckpoints(egpu: Command, { terminal, signal }: Command
     .argument(...directory)
     .argument('<file>', 'what `egpu checkpoints export` wrote')
     .description("an exported checkpoint as its workload's newest")
-    .action((path: string, file: string) =>
-      withStore(path, (store) => importFrom(store, file, terminal, signal), 'make it'),
+    .addOption(jsonOption())
+    .action((path: string, file: string, options: Options) =>
+      withStore(path, (store) => importFrom(store, file, options, terminal, signal), 'make it'),
     )
 }
 
@@ -80,7 +82,7 @@ async function withStore(
 }
 
 function refuse(path: string): never {
-  throw new Error(`${path} is no directory of checkpoints`)
+  throw new EGpuError(EGpuErrorCode.CheckpointNotFound, `${path} is no directory of checkpoints`)
 }
 
 /** A person is told when there is nothing; a program reads that there was no line. */
@@ -156,7 +158,7 @@ async function exportTo(
   store: DirectoryStore,
   workload: string,
   file: string,
-  { generation }: Options,
+  { generation, json = false }: Options,
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<void> {
@@ -170,7 +172,8 @@ async function exportTo(
       terminal.progress(`${bytesText(written)} of about ${bytesText(record.byteLength)}`)
     }
     await output.sync()
-    terminal.print(`${file}: checkpoint ${record.generation} of ${plain(workload)}, ${bytesText(written)}`)
+    if (json) printJson({ file, bytes: written, checkpoint: record }, terminal)
+    else terminal.print(`${file}: checkpoint ${record.generation} of ${plain(workload)}, ${bytesText(written)}`)
   } finally {
     await output.close()
   }
@@ -191,7 +194,15 @@ function chosen(
   throw new EGpuError(EGpuErrorCode.CheckpointNotFound, plain(text))
 }
 
-async function importFrom(store: DirectoryStore, file: string, terminal: Terminal, signal: AbortSignal): Promise<void> {
-  const { workloadId, generation, byteLength } = await importCheckpoint(store, createReadStream(file), { signal })
-  terminal.print(`${plain(workloadId)}: checkpoint ${generation}, ${bytesText(byteLength)}`)
+async function importFrom(
+  store: DirectoryStore,
+  file: string,
+  { json = false }: Options,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<void> {
+  const record = await importCheckpoint(store, createReadStream(file), { signal })
+  const { workloadId, generation, byteLength } = record
+  if (json) printJson({ file, checkpoint: record }, terminal)
+  else terminal.print(`${plain(workloadId)}: checkpoint ${generation}, ${bytesText(byteLength)}`)
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { systemClock, type EGpuEvent } from '@egpu/core'
 import { InvalidArgumentError, type Command } from 'commander'
+import { CommandError, CommandErrorCode } from '../command-error.ts'
 import { webGpuBacking, type WebGpuBacking } from '../demo/backing.ts'
 import { fieldInTerminal, fieldPng } from '../demo/picture.ts'
 import { runScenario, sha256, undisturbedField, type ScenarioResult } from '../demo/scenario.ts'
@@ -112,7 +113,10 @@ async function demo(options: DemoOptions, terminal: Terminal, signal: AbortSigna
       showTimeline(events, terminal)
       showResult(result, referenceSha256, size, png, terminal)
     }
-    if (!identical) throw new Error(`the results differ: ${result.sha256} instead of ${referenceSha256}`)
+    if (!identical) {
+      const message = `the results differ: ${result.sha256} instead of ${referenceSha256}`
+      throw new CommandError(CommandErrorCode.ResultsDiffer, message)
+    }
   } finally {
     await webGpu.close()
   }

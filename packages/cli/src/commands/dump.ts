@@ -2,9 +2,11 @@ import { writeFile } from 'node:fs/promises'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { RegistrySource } from '@egpu/driver-macos'
 import type { Command } from 'commander'
-import { sysfsRootOption, type CommandContext } from './context.ts'
+import { printJson } from '../output/json.ts'
+import { jsonOption, sysfsRootOption, type CommandContext } from './context.ts'
 
 interface DumpOptions {
+  readonly json?: boolean | undefined
   readonly output?: string | undefined
   readonly sysfsRoot?: string | undefined
 }
@@ -32,13 +34,14 @@ export function registerDump(
     .description('record what this machine looks like, without serial numbers, ids and names, to be mailed')
     .option('-o, --output <file>', 'where to write it (default: standard output)')
     .addHelpText('after', '\nRead it anywhere with: egpu list --from <file>, egpu doctor --from <file>')
+    .addOption(jsonOption())
     .addOption(sysfsRootOption())
     .action((options: DumpOptions) => dump(options, context, world))
 }
 
 /** Writes a recording of the machine. Wakes nothing, and holds nothing that tells whose machine it is. */
 async function dump(
-  { output, sysfsRoot }: DumpOptions,
+  { output, sysfsRoot, json = false }: DumpOptions,
   { terminal, signal }: CommandContext,
   world: DumpWorld,
 ): Promise<void> {
@@ -48,7 +51,8 @@ async function dump(
     return
   }
   await writeFile(output, `${text}\n`, { flag: 'wx' })
-  terminal.note(`${output} has no serial numbers, unique ids or host names; look through it before you mail it`)
+  if (json) printJson({ output }, terminal)
+  else terminal.note(`${output} has no serial numbers, unique ids or host names; look through it before you mail it`)
 }
 
 async function recording(

@@ -3,6 +3,7 @@ import type { DisconnectResult, EGpuDevice } from '@egpu/core'
 import type { EGpuDriver } from '@egpu/core/driver'
 import type { CudaDriver, CudaGuest, CudaOptions, Leaving } from '@egpu/driver-cuda'
 import type { Command } from 'commander'
+import { CommandError, CommandErrorCode } from '../command-error.ts'
 import { observingDrivers, type MachineOptions } from '../machine.ts'
 import { agreed } from '../output/agreed.ts'
 import { chosenDevice } from '../output/chosen-device.ts'
@@ -147,7 +148,9 @@ function refusal(result: DisconnectResult & { readonly safeToUnplug: false }): E
   const { device, holders, vetoes } = result
   const message = `${deviceName(device)} was not ejected: ${inTheWay(result).join('\n  ')}`
   const isHeld = holders.length > 0 || vetoes.length > 0
-  return isHeld ? new EGpuError(EGpuErrorCode.DeviceBusy, message, { deviceId: device.id }) : new Error(message)
+  return isHeld
+    ? new EGpuError(EGpuErrorCode.DeviceBusy, message, { deviceId: device.id })
+    : new CommandError(CommandErrorCode.NotDone, message)
 }
 
 async function showPlan(
@@ -167,5 +170,5 @@ async function showPlan(
   const leaving = new Set(leavings.flatMap(({ processes }) => processes.map(({ pid }) => pid)))
   printPlan({ ...plan.removal, holders: plan.removal.holders.filter(({ pid }) => !leaving.has(pid)) }, terminal)
   if (plan.removal.refusals.length > 0 || leavings.some(({ how }) => how === 'stay'))
-    throw new Error('nothing was changed: it cannot be done like this')
+    throw new CommandError(CommandErrorCode.NotDone, 'nothing was changed: it cannot be done like this')
 }

@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
 import type { EGpuDevice, PassthroughPlan } from '@egpu/core'
 import type { EGpuDriver, PassthroughCapability } from '@egpu/core/driver'
-import { EGpuManager } from '@egpu/core'
+import { EGpuError, EGpuErrorCode, EGpuManager } from '@egpu/core'
+import { CommandError, CommandErrorCode } from '../command-error.ts'
 import { observingDrivers, type MachineOptions } from '../machine.ts'
 import { agreed } from '../output/agreed.ts'
 import { chosenDevice } from '../output/chosen-device.ts'
@@ -82,7 +83,11 @@ function capabilityFor(
     const capability = drivers.find((driver) => driver.name === name)?.passthrough
     if (capability !== undefined) return { capability, key }
   }
-  throw new Error(`no driver can pass ${deviceName(device)} to a virtual machine here`)
+  throw new EGpuError(
+    EGpuErrorCode.NotSupported,
+    `no driver can pass ${deviceName(device)} to a virtual machine here`,
+    { deviceId: device.id },
+  )
 }
 
 function showPlan(device: EGpuDevice, plan: PassthroughPlan, terminal: Terminal): void {
@@ -98,5 +103,6 @@ function finish(
   { print, colors }: Terminal,
 ): void {
   if (outcome.done) print(colors.green(success))
-  else throw new Error(outcome.reason)
+  else if (outcome.holders.length > 0) throw new EGpuError(EGpuErrorCode.DeviceBusy, outcome.reason)
+  else throw new CommandError(CommandErrorCode.NotDone, outcome.reason)
 }

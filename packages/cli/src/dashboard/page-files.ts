@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { join } from 'node:path'
+import { CommandError } from '../command-error.ts'
 
 export interface PageFile {
   readonly type: string
@@ -20,7 +21,10 @@ const homes = ['dashboard/', '../../dist/dashboard/'].map((path) => fileURLToPat
 export function pageFiles(candidates: readonly string[] = homes): ReadonlyMap<string, PageFile> {
   const directory = candidates.find((candidate) => existsSync(join(candidate, 'page.js')))
   if (directory === undefined)
-    throw new Error('the page of the dashboard is not built; in a clone of the repository, run: npm run build')
+    throw new CommandError(
+      'ENOENT',
+      'the page of the dashboard is not built; in a clone of the repository, run: npm run build',
+    )
   return new Map(
     Object.entries(files).map(([path, [name, type]]) => [
       path,

@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
+import { CommandError } from '../command-error.ts'
 import { dashboardApp } from './app.ts'
 import { Feed } from './feed.ts'
 import type { DashboardMachine } from './machine.ts'
@@ -42,7 +43,8 @@ export async function startDashboard({ machine, token, port, page }: StartOption
   } catch (error) {
     await close()
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
-    throw new Error(
+    throw new CommandError(
+      'EADDRINUSE',
       `port ${port} is taken, perhaps by another dashboard; close that one or choose a port with --port (0 for any)`,
       { cause: error },
     )

@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { EGpuError } from '@egpu/core'
+import { CommandErrorCode } from '../command-error.ts'
 
 /** What the operating system's own codes mean to a person, with what it was about. */
 const systemFailures: Readonly<Record<string, (path: string) => string>> = {
   ENOENT: (path) =>
     `there is no ${existsSync(dirname(path)) ? path : `directory ${dirname(path)}`}; check the spelling`,
-  ENOTDIR: (path) => `part of ${path} is a file where a directory should be`,
+  ENOTDIR: (path) => `${path}, or a part of it, is a file where a directory should be`,
   EISDIR: (path) => `${path} is a directory; name a file`,
   EEXIST: (path) => `${path} is there already and is not written over; choose another name or remove it`,
   EACCES: (path) => `this user may not use ${path}; choose another place, or run it as a user who may`,
@@ -38,6 +39,7 @@ function messageOf(error: unknown): string {
 }
 
 /** Ours, else the operating system's. */
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
+function codeOf(error: unknown): string {
+  const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
+  return typeof code === 'string' ? code : CommandErrorCode.Unexpected
 }

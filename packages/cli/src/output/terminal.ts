@@ -32,6 +32,7 @@ interface Streams {
 export function processTerminal({ stdin, stdout, stderr, env }: Streams = process): Terminal {
   const isInteractive = stdout.isTTY
   const wantsColor = wantsColorIn(env, isInteractive)
+  const columns = columnsIn(env) ?? (stdout.columns || 80)
   let progressShown = false
   const clearProgress = (): void => {
     if (progressShown) stderr.write('\r\u001B[2K')
@@ -48,14 +49,15 @@ export function processTerminal({ stdin, stdout, stderr, env }: Streams = proces
     },
     progress: (line) => {
       if (!stderr.isTTY) return
-      stderr.write(`\r\u001B[2K${line.slice(0, (stderr.columns ?? 80) - 1)}`)
+      // What is longer than the real line would not be drawn over.
+      stderr.write(`\r\u001B[2K${line.slice(0, Math.min(columns, stderr.columns || 80) - 1)}`)
       progressShown = true
     },
     confirm:
       stdin?.isTTY === true && stdout.isTTY
         ? (question, signal) => confirm(stdin, stdout, question, signal)
         : undefined,
-    columns: stdout.columns ?? 80,
+    columns,
     isInteractive,
     hasTrueColor: wantsColor && (env['COLORTERM'] === 'truecolor' || env['COLORTERM'] === '24bit'),
     colors: createColors(wantsColor),
@@ -66,6 +68,11 @@ function wantsColorIn(env: NodeJS.ProcessEnv, isInteractive: boolean): boolean {
   const force = env['FORCE_COLOR']
   if (env['NO_COLOR'] || force === '0' || force === 'false') return false
   return force === undefined ? isInteractive && env['TERM'] !== 'dumb' : true
+}
+
+/** The user's word on the width, which counts for a pipe and over the terminal's own (POSIX, environment variables). */
+function columnsIn({ COLUMNS: given = '' }: NodeJS.ProcessEnv): number | undefined {
+  return /^[1-9]\d{0,5}$/.test(given) ? Number(given) : undefined
 }
 
 /** Anything but a yes is a no, an aborted question too. */

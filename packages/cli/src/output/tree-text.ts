@@ -68,7 +68,13 @@ function hopText(
     internal: "the card's own switch",
   }
   const narrowest = limit?.at === id ? '  ← limits the whole path' : ''
-  return plain(`${id}${name === undefined ? '' : ` ${name}`}  ${facts[kind]}${narrowest}`)
+  return plain(`${placeText(id, name)}  ${facts[kind]}${narrowest}`)
+}
+
+/** A Mac's id is the path of all that is above, which is drawn already; the name is often its last part. */
+function placeText(id: string, name: string | undefined): string {
+  const place = id.slice(id.lastIndexOf('/') + 1)
+  return name === undefined || name === place ? place : `${place} ${name}`
 }
 
 function gpuText(device: EGpuDevice): string {

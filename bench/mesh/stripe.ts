@@ -113,7 +113,10 @@ function senderOf(network: Network, path: string): ReturnType<typeof remoteSende
   return remoteSender({ path, encrypted: false, host: '::', chunkBytes, inside })
 }
 
-/** Sparse, and no two chunks alike: content that occurs twice would travel once. */
+/**
+ * Sparse, and no two chunks alike: content that occurs twice would travel once. Marked at both ends, or half a chunk with
+ * a hole behind it would be the whole one.
+ */
 async function distinctChunks(path: string, byteLength: number): Promise<void> {
   const file = await open(path, 'w')
   try {
@@ -122,6 +125,7 @@ async function distinctChunks(path: string, byteLength: number): Promise<void> {
     for (let offset = 0; offset < byteLength; offset += chunkBytes) {
       mark.writeDoubleBE(offset + 1)
       await file.write(mark, 0, mark.byteLength, offset)
+      await file.write(mark, 0, mark.byteLength, offset + chunkBytes - mark.byteLength)
     }
   } finally {
     await file.close()

@@ -119,6 +119,7 @@ export class RemoteMigrator implements AsyncDisposable {
     await Promise.all([...this.#runs.values()].map((run) => run.close()))
     await this.migrator.close()
     this.#sender.close()
+    await this.#receiver.close()
     await this.#bulk.close()
   }
 

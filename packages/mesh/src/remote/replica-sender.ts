@@ -5,7 +5,7 @@ import type { CheckpointRecord, CheckpointStore } from '@egpu/migrator'
 import { manifestRef } from '../bulk/manifest.ts'
 import type { BulkOffer, BulkServer } from '../bulk/server.ts'
 import { joinedSource, memorySource } from '../bulk/source.ts'
-import type { PeerConnections } from '../control/peer-connection.ts'
+import type { PeerConnection, PeerConnections } from '../control/peer-connection.ts'
 import { encodeCheckpointManifest } from './checkpoint-manifest.ts'
 import type { CheckpointManifest } from './checkpoint-manifest.ts'
 import { checkpointSource } from './checkpoint-source.ts'
@@ -72,7 +72,7 @@ export class ReplicaSender {
       this.#given.set(offerId, { peerId, offer })
       try {
         const note: ReplicaNote = { ...work, offerId, address: this.#bulk.address, manifest: ref, isStandby }
-        await this.#peers.request(peerId, MessageType.Replica, note, { signal })
+        await this.#ask(peerId, note, signal)
       } finally {
         this.#given.delete(offerId)
       }
@@ -85,6 +85,23 @@ export class ReplicaSender {
 
   close(): void {
     this.#unhandle()
+  }
+
+  /** Over the best connection, and when its cable is pulled meanwhile over the next: the peer goes on where it was. */
+  async #ask(peerId: string, note: ReplicaNote, signal: AbortSignal | undefined): Promise<void> {
+    const tried = new Set<PeerConnection>()
+    for (;;) {
+      const connection = this.#peers.connections(peerId).find((each) => !tried.has(each))
+      if (connection === undefined) throw new EGpuError(EGpuErrorCode.PeerLost, `no connection to ${peerId} is open`)
+      tried.add(connection)
+      try {
+        await connection.request(MessageType.Replica, note, { signal })
+        return
+      } catch (error) {
+        const others = this.#peers.connections(peerId).filter((each) => !tried.has(each))
+        if (!EGpuError.is(error, EGpuErrorCode.PeerLost) || others.length === 0) throw error
+      }
+    }
   }
 
   /** The newest checkpoint stays while it is worked with; resolves to it, or to `undefined` when there is none. */

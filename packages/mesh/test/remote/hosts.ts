@@ -4,6 +4,7 @@ import type { SimDriver } from '@egpu/driver-sim'
 import { memoryStore } from '@egpu/migrator'
 import type { CheckpointStore } from '@egpu/migrator'
 import type { PeerConnections } from '../../src/control/peer-connection.ts'
+import type { CableLink } from '../../src/links/cable-link.ts'
 import type { Coordinator } from '../../src/ownership/coordinator.ts'
 import { embeddedCoordinator } from '../../src/ownership/embedded-coordinator.ts'
 import { RemoteMigrator } from '../../src/remote/remote-migrator.ts'
@@ -63,19 +64,39 @@ export async function host(peers: PeerConnections, options: HostOptions = {}): P
   }
 }
 
-/** Two paired hosts with a connection over loopback. */
+/** Without UUIDs, so that each pair of addresses is a cable of its own. */
+const cable: CableLink = {
+  key: 'cable',
+  port: 'port',
+  localUuid: undefined,
+  remoteUuid: undefined,
+  remoteName: undefined,
+  hubs: undefined,
+  interfaceName: 'lo',
+  mtu: undefined,
+  sticker: undefined,
+  trained: { receive: undefined, transmit: undefined },
+  networkService: undefined,
+}
+
+/** Two paired hosts with a cable over loopback; `dial` plugs another in, which ends at a loopback address of its own. */
 export async function twoHosts(
   ofA: HostOptions = {},
   ofB: HostOptions = {},
-): Promise<{ readonly a: Host; readonly b: Host; cut(): void } & AsyncDisposable> {
-  const planes = await pair()
+): Promise<{ readonly a: Host; readonly b: Host; dial(host: string): Promise<void>; cut(): void } & AsyncDisposable> {
+  const planes = await pair({ cableOf: () => cable }, { cableOf: () => cable })
   const a = await host(planes.a.plane, ofA)
   const b = await host(planes.b.plane, ofB)
-  await planes.a.plane.dial({ host: '127.0.0.1', port: planes.b.port })
-  while (planes.b.plane.connections().length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  const dial = async (host: string): Promise<void> => {
+    const count = planes.b.plane.connections().length + 1
+    await planes.a.plane.dial({ host, port: planes.b.port })
+    while (planes.b.plane.connections().length < count) await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  await dial('127.0.0.1')
   return {
     a,
     b,
+    dial,
     cut: () => void planes.a.plane.close(),
     async [Symbol.asyncDispose]() {
       await a[Symbol.asyncDispose]()

@@ -31,6 +31,7 @@ export class Tally implements Checkpointable {
     this.id = id
     this.needs = { runtimes: [RuntimeKind.Simulated], ...needs }
     this.#bytes = Buffer.alloc(byteLength)
+    mark(this.#bytes)
     this.#steps = steps
     this.#stepMs = stepMs
     this.#haltAt = haltAt
@@ -44,9 +45,11 @@ export class Tally implements Checkpointable {
   }
 
   async restore(_: OpenTarget, state: SavedState | undefined, { signal }: Required<AbortOptions>): Promise<void> {
-    this.#bytes.fill(0)
     this.progress = state?.progress ?? 0
-    if (state === undefined) return
+    if (state === undefined) {
+      mark(this.#bytes.fill(0))
+      return
+    }
     this.restored.push(state.progress)
     let at = 0
     for await (const piece of state.read('state', { signal })) {
@@ -90,6 +93,11 @@ export class Tally implements Checkpointable {
   }
 }
 
+/** So that no two pages are alike: content that occurs twice would travel once. */
+function mark(bytes: Buffer): void {
+  for (let at = 0; at + 8 <= bytes.byteLength; at += 4_096) bytes.writeDoubleBE(at + 1, at)
+}
+
 function stir(bytes: Buffer, step: number): void {
   const at = (step * 7_919) % (bytes.byteLength - 4)
   bytes.writeUInt32BE((bytes.readUInt32BE(at) * 31 + step) >>> 0, at)
@@ -98,6 +106,7 @@ function stir(bytes: Buffer, step: number): void {
 /** What a run of so many steps that was never interrupted ends with. */
 export function tallied(byteLength: number, steps: number): string {
   const bytes = Buffer.alloc(byteLength)
+  mark(bytes)
   for (let step = 1; step <= steps; step += 1) stir(bytes, step)
   return createHash('sha256').update(bytes).digest('hex')
 }

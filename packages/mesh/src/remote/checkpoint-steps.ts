@@ -31,5 +31,3 @@ export function planSteps(chunks: readonly CheckpointChunk[], known: CheckpointM
     return { ...chunk, from: index === undefined ? 'sender' : 'known', index: index ?? 0, isKept }
   })
 }
-
-type Append = (part: string, bytes: Uint8Array) => Promise<void>

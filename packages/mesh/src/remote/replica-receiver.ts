@@ -72,8 +72,7 @@ export class ReplicaReceiver {
   }
 
   async close(): Promise<void> {
-    const receptions = [...this.#waiting.keys()].map((workloadId) => this.#unpark(workloadId))
-    await Promise.all(receptions.map((reception) => reception?.discard()))
+    for (const workloadId of [...this.#waiting.keys()]) await this.#unpark(workloadId)?.discard()
   }
 
   async #receive(peerId: string, note: ReplicaNote, { signal }: AbortOptions): Promise<void> {

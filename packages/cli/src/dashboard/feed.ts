@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import type { EGpuEvent, HealthSample } from '@egpu/core'
+import type { HealthSample } from '@egpu/core'
 import { toJson } from '../output/json.ts'
 import type { DashboardMachine } from './machine.ts'
 import type { DashboardState, SamplePoint, TimelineEntry } from './protocol.ts'
 import { Ring } from './ring.ts'
-import { timelineEntry } from './timeline.ts'
+import { newsOf, newsOfMesh, type News } from './timeline.ts'
 
 /** A page that reads nothing for this many events is told the rest only; at 1,000 events a second that is 10 s. */
 const entriesKept = 10_000
@@ -46,6 +46,11 @@ export class Feed implements Disposable {
     void this.#follow()
     const stopSampling = machine.manager.on('health-sampled', ({ device, sample }) => this.#sampled(device.id, sample))
     this.#stop.signal.addEventListener('abort', stopSampling, { once: true })
+    const stopMesh = machine.mesh?.listen((event) => {
+      const news = newsOfMesh(event)
+      if (news !== undefined) this.#happened(news)
+    })
+    if (stopMesh !== undefined) this.#stop.signal.addEventListener('abort', stopMesh, { once: true })
   }
 
   /** Has the machine looked at until the returned function is called. */
@@ -86,11 +91,11 @@ export class Feed implements Disposable {
   }
 
   async #follow(): Promise<void> {
-    for await (const event of this.#machine.manager.events({ signal: this.#stop.signal })) this.#happened(event)
+    for await (const event of this.#machine.manager.events({ signal: this.#stop.signal })) this.#happened(newsOf(event))
   }
 
-  #happened(event: EGpuEvent): void {
-    this.entries.push(timelineEntry(event, this.entries.count + 1, Date.now()))
+  #happened(news: News): void {
+    this.entries.push({ seq: this.entries.count + 1, at: Date.now(), ...news })
     this.#lookSoon()
   }
 

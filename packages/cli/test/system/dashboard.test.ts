@@ -219,6 +219,10 @@ describe('a dashboard of a machine with programs of others and a peer', () => {
 
     const peer = shown.getByRole('row', { name: /tower.*Thunderbolt 4.*40 Gb\/s.*µs.*Gb\/s.*Gb\/s.*RTX 5090/ })
     await peer.waitFor()
+    const happened = (type: string): ReturnType<typeof shown.locator> =>
+      shown.locator(`.timeline li[data-type=${type}]`, { hasText: 'tower' }).first()
+    await happened('peer-connected').waitFor()
+    await happened('link-up').waitFor()
     expect(await accessibility(shown)).toEqual([])
     await shown.setViewportSize({ width: 360, height: 900 })
     expect(await shown.evaluate('document.documentElement.scrollWidth - window.innerWidth')).toBeLessThanOrEqual(0)
@@ -234,5 +238,7 @@ describe('a dashboard of a machine with programs of others and a peer', () => {
 
     await tower.close()
     await shown.getByText('No paired host can be reached now.').waitFor()
+    await happened('link-down').waitFor()
+    await happened('peer-lost').waitFor()
   })
 })

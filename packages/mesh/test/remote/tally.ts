@@ -93,9 +93,9 @@ export class Tally implements Checkpointable {
   }
 }
 
-/** So that no two pages are alike: content that occurs twice would travel once. */
+/** So that no two chunks are alike: content that occurs twice would travel once. */
 function mark(bytes: Buffer): void {
-  for (let at = 0; at + 8 <= bytes.byteLength; at += 4_096) bytes.writeDoubleBE(at + 1, at)
+  for (let at = 0; at + 8 <= bytes.byteLength; at += 2 ** 16) bytes.writeDoubleBE(at + 1, at)
 }
 
 function stir(bytes: Buffer, step: number): void {

@@ -49,9 +49,8 @@ function fieldSize(text: string): number {
 /** The main job, with everything shown: what is on this machine, the computation, the pulled cable, the comparison. */
 async function demo(options: DemoOptions, terminal: Terminal, signal: AbortSignal): Promise<void> {
   const { seed = Date.now() % 1_000_000, size, steps, json = false } = options
-  const png = options.png ?? join(await mkdtemp(join(tmpdir(), 'egpu-demo-')), `field-${seed}.png`)
   // Before the work rather than after it.
-  await access(dirname(png), constants.W_OK)
+  await access(options.png === undefined ? tmpdir() : dirname(options.png), constants.W_OK)
   await showMachine(json, terminal, signal)
 
   const webGpu = await chooseBacking(options)
@@ -88,6 +87,8 @@ async function demo(options: DemoOptions, terminal: Terminal, signal: AbortSigna
     const elapsedMs = performance.now() - begun
     terminal.progress('the same field once more, undisturbed, on the processor')
     const referenceSha256 = sha256(undisturbedField(size, seed, steps))
+    // Only now, so that a run that is ended leaves nothing.
+    const png = options.png ?? join(await mkdtemp(join(tmpdir(), 'egpu-demo-')), `field-${seed}.png`)
     await writeFile(png, fieldPng(result.field, size))
 
     const identical = result.sha256 === referenceSha256

@@ -16,6 +16,9 @@ interface ChartProps {
 
 const height = 120
 
+/** What a chart shows at least of the time. */
+const leastSeconds = 10
+
 /** One reading over time. What the canvas shows is also said in words. */
 export function Chart({ field, title, unit, from, to, points }: ChartProps): JSX.Element {
   const place = useRef<HTMLDivElement>(null)
@@ -82,12 +85,17 @@ function options(place: HTMLElement, from: number, to: number | undefined): uPlo
     height,
     legend: { show: false },
     cursor: { show: false },
-    scales: { y: { range: (_plot, _least, most) => [from, to ?? Math.max(1, most * 1.2)] } },
+    scales: {
+      // Around a single reading uPlot would show a day.
+      x: { range: (_plot, least, most) => [least, Math.max(most, least + leastSeconds)] },
+      y: { range: (_plot, _least, most) => [from, to ?? Math.max(1, most * 1.2)] },
+    },
     axes: [
       {
         ...axis,
         values: (_plot, marks) => marks.map((mark) => new Date(mark * 1_000).toTimeString().slice(0, 8)),
         space: 90,
+        size: 24,
       },
       { ...axis, size: 44 },
     ],

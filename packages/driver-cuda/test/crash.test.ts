@@ -128,13 +128,16 @@ it('forgets a process that ended while it was parked', async () => {
   expect(await recoverCudaProcesses(machine.options)).toEqual([])
 })
 
-it('a program that ends while NVML hangs leaves nothing behind that holds the GPU', async () => {
-  machine.ctl('hang-nvml', 1)
-  const child = run(new URL('./hanging.ts', import.meta.url))
-  await machine.until('the host', () => hostsOf(child).length > 0)
-  const hosts = hostsOf(child)
-  const ended = new Promise((resolve) => child.once('exit', resolve))
-  child.kill('SIGTERM')
-  await ended
-  await machine.until('the host to end', () => hosts.every((pid) => readProcess('/proc', pid) === undefined))
-})
+it.each(['SIGTERM', 'SIGKILL'] as const)(
+  'a program that %s ends while NVML hangs leaves nothing behind',
+  async (signal) => {
+    machine.ctl('hang-nvml', 1)
+    const child = run(new URL('./hanging.ts', import.meta.url))
+    await machine.until('the host', () => hostsOf(child).length > 0)
+    const hosts = hostsOf(child)
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    child.kill(signal)
+    await ended
+    await machine.until('the host to end', () => hosts.every((pid) => readProcess('/proc', pid) === undefined))
+  },
+)

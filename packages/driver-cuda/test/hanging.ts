@@ -1,4 +1,4 @@
-// Asks NVML something with a fake machine's options from its arguments, and ends on SIGTERM without waiting for it.
+// Asks NVML something with a fake machine's options from its arguments, and does not wait for it when told to end.
 import { cudaDriver } from '../src/index.ts'
 import type { CudaDriverOptions } from '../src/index.ts'
 

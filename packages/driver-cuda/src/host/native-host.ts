@@ -21,20 +21,11 @@ export interface CallOptions extends AbortOptions {
 }
 
 interface Pending {
-  readonly call: keyof HostCalls
   resolve(value: unknown): void
   reject(error: unknown): void
 }
 
 const endingMs = 2_000
-
-/** Hosts that have not ended. */
-const living = new Set<NativeHost>()
-
-/** A host that hangs in NVML does not hear that we have ended, and would keep the GPU open for as long as it hangs. */
-function endHanging(): void {
-  for (const host of living) if (host.mayHang) host.abandon()
-}
 
 /**
  * A process that calls into NVIDIA's libraries for us. A call that hangs is left behind together with its process; an
@@ -70,8 +61,6 @@ export class NativeHost implements AsyncDisposable {
         resolve()
       })
     })
-    if (living.size === 0) process.on('exit', endHanging)
-    living.add(this)
     this.#child.on('message', (reply: HostReply) => this.#take(reply))
     this.#child.unref()
     this.#child.channel?.unref()
@@ -84,14 +73,6 @@ export class NativeHost implements AsyncDisposable {
   /** It ended, crashed or was given up; make another. */
   get isOver(): boolean {
     return this.#isOver
-  }
-
-  /**
-   * It is in the middle of a call that it cannot be reached in. What moves processes is none: there it hears of our end,
-   * and lets go whom it holds.
-   */
-  get mayHang(): boolean {
-    return [...this.#pending.values()].some(({ call }) => !call.startsWith('cuda.'))
   }
 
   onEvent(listener: (event: RawEvent) => void): void {
@@ -113,7 +94,7 @@ export class NativeHost implements AsyncDisposable {
     this.#nextId += 1
     const timer = setTimeout(() => this.#giveUp(call, timeoutMs), timeoutMs)
     const answer = new Promise<unknown>((resolve, reject) => {
-      this.#pending.set(id, { call, resolve, reject })
+      this.#pending.set(id, { resolve, reject })
       this.#child.channel?.ref()
       this.#child.send({ id, call, args }, (error) => {
         // It is dying; that it has ended is told later.
@@ -180,8 +161,6 @@ export class NativeHost implements AsyncDisposable {
   #end(how: string): void {
     if (this.#isOver) return
     this.#isOver = true
-    living.delete(this)
-    if (living.size === 0) process.off('exit', endHanging)
     // A timeout that gave it up says more, and says it right after this.
     queueMicrotask(() => this.#rejectAll(unavailable(how)))
   }

@@ -2,7 +2,7 @@
 // and not the application, and so that a closed host holds no device node. ../host/native-host.ts starts it;
 // ../host/protocol.ts has the messages.
 import { Cuda } from './cuda.js'
-import { openNvml as loadNvml } from './libraries.js'
+import { dieWithParent, openNvml as loadNvml } from './libraries.js'
 import { Nvml, NvmlError } from './nvml.js'
 import { ResourceManager } from './resource-manager.js'
 
@@ -21,8 +21,12 @@ let nvml
 let cuda
 let isWatching = false
 
+/** Calls into NVML may hang and hold off everything else here; those that move processes are made in threads, elsewhere. */
 function openNvml() {
-  nvml ??= new Nvml(config.nvmlLibrary)
+  if (nvml !== undefined) return nvml
+  loadNvml(config.nvmlLibrary)
+  dieWithParent(config.systemLibrary)
+  nvml = new Nvml(config.nvmlLibrary)
   return nvml
 }
 

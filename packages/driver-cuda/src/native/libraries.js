@@ -1,5 +1,6 @@
 // The one file of this package that loads native code, and plain JavaScript, because child processes and worker threads
 // of Node 20 cannot load TypeScript. Importing it loads koffi and nothing of NVIDIA; the functions load that.
+import { constants } from 'node:os'
 import koffi from 'koffi'
 
 /**
@@ -101,6 +102,16 @@ export function restoreArgumentsOf(gpuPairs) {
 /** @param {string} path libc, or what a test has in its place */
 export function openSystem(path) {
   return load(path).func('int ioctl(int, unsigned long, void *)')
+}
+
+/**
+ * Has the kernel end this process when the one that started it ends, in whatever way: in the middle of a call that hangs,
+ * nothing else would, and the GPU would stay open. PR_SET_PDEATHSIG of prctl(2).
+ * @param {string} path libc, or what a test has in its place
+ */
+export function dieWithParent(path) {
+  const prctl = load(path).func('int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long)')
+  prctl(1, constants.signals.SIGKILL, 0, 0, 0)
 }
 
 /** Where the bytes of a buffer are, for structures that point to others. @param {Buffer} buffer @returns {bigint} */

@@ -13,6 +13,7 @@ import type { AdapterSource } from './adapters/source.ts'
 import { everything, openTarget } from './device/open-target.ts'
 import type { DescribeDevice } from './device/open-target.ts'
 import type { HeartbeatOptions } from './device/heartbeat.ts'
+import { warmUp } from './device/warm-up.ts'
 import { retireLostDevices } from './device/held-devices.ts'
 import { environmentVariable } from './host.ts'
 
@@ -162,8 +163,12 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
     async standBy(id, abort = {}) {
       if (waiting.has(id)) return
       const ready = await openNow(id, abort)
-      if (waiting.has(id)) await ready.close()
-      else waiting.set(id, ready)
+      if (waiting.has(id)) {
+        await ready.close()
+        return
+      }
+      waiting.set(id, ready)
+      await warmUp(ready.handle)
     },
   }
 

@@ -123,6 +123,7 @@ export class Core {
 
   /** The next device takes the place of the last. */
   adopt(next: Incarnation): void {
+    next.epoch = this.epoch + 1
     this.#incarnation = next
     for (const root of this.roots) root.rebuild(next.device)
   }

@@ -1,3 +1,4 @@
+import type { AdapterSeen } from '../adapters/adapter-seen.ts'
 import { DeviceGuard } from '../checkpoint/device-guard.ts'
 import { Heartbeat } from '../device/heartbeat.ts'
 import type { HeartbeatOptions } from '../device/heartbeat.ts'
@@ -11,12 +12,12 @@ import type { Successor } from './successor.ts'
 
 /** One device in the life of a protected one, with what belongs to it alone. */
 export class Incarnation {
-  readonly epoch: number
+  /** Its place among the devices of a protected one, from 1; a later one gets it when it takes over. */
+  epoch = 1
   readonly held: HeldDevice
   readonly device: GPUDevice
-  readonly adapterName: string
-  /** It runs on the CPU. */
-  readonly isSoftware: boolean
+  /** The adapter it was opened on. */
+  readonly seen: AdapterSeen
   readonly guard: DeviceGuard
   readonly mover: ImageMover
   /** What was made on it before it took over. */
@@ -26,23 +27,25 @@ export class Incarnation {
   /** Four bytes to copy from, for the question whether the device lives. */
   readonly #canary: GPUBuffer
 
-  constructor(
-    epoch: number,
-    { held, seen, prepared }: Successor,
-    heartbeat: HeartbeatOptions,
-    onHang: (waitedMs: number) => void,
-  ) {
-    this.epoch = epoch
+  constructor({ held, seen, prepared }: Successor, heartbeat: HeartbeatOptions, onHang: (waitedMs: number) => void) {
     this.held = held
     this.device = held.device
-    this.adapterName = seen.name
-    this.isSoftware = seen.software
+    this.seen = seen
     this.prepared = prepared
     this.guard = new DeviceGuard(held.device, seen.name, held.device.lost)
     this.mover = new ImageMover(held.device)
     this.#pool = new StagingPool(held.device)
     this.#canary = held.device.createBuffer({ label: 'egpu canary', size: 4, usage: BufferUsage.CopySrc })
     this.#heartbeat = new Heartbeat(held.device.queue, heartbeat, onHang)
+  }
+
+  get adapterName(): string {
+    return this.seen.name
+  }
+
+  /** It runs on the CPU. */
+  get isSoftware(): boolean {
+    return this.seen.software
   }
 
   /** Resolves once all work so far was done: true, or false when the device was lost. */

@@ -56,7 +56,7 @@ export async function protectDevice(options: ProtectOptions = {}): Promise<GPUDe
     throw new EGpuError(EGpuErrorCode.NoTarget, `no adapter to begin with: ${reasons.join('; ')}`, { driver: 'wgpu' })
   }
   const recovery = new Recovery(finder, options)
-  const core = new Core(recovery.incarnate(1, first), options)
+  const core = new Core(recovery.incarnate(first), options)
   const node = new DeviceNode(core)
   const device = wrap(DeviceHandle, node) as unknown as GPUDevice
   forwardErrors(node, device)

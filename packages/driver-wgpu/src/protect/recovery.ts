@@ -41,14 +41,15 @@ export class Recovery {
     void core.ended.promise.then(() => this.retry())
     this.#watch(core, core.incarnation)
     if (this.#options.standBy !== true) return
-    this.#standBy = new StandBy(core, this.#finder, this.#options.heartbeat ?? {})
-    this.#standBy.renew()
+    this.#standBy = new StandBy(core, this.#finder, (successor) => this.incarnate(successor))
+    this.#standBy.renewSoon()
   }
 
-  incarnate(epoch: number, successor: Successor): Incarnation {
-    const incarnation: Incarnation = new Incarnation(epoch, successor, this.#options.heartbeat ?? {}, (waitedMs) => {
+  incarnate(successor: Successor): Incarnation {
+    const incarnation: Incarnation = new Incarnation(successor, this.#options.heartbeat ?? {}, (waitedMs) => {
       const message = `${successor.seen.name} has not finished its work for ${Math.round(waitedMs)} ms`
       if (this.#core?.incarnation === incarnation) this.#lose(this.#core, 'hung', message)
+      else void retireDevice(incarnation.held)
     })
     return incarnation
   }
@@ -123,13 +124,12 @@ export class Recovery {
       const spare = this.#standBy?.take()
       // No device may be asked for while a lost one is still there. One that stands by need not be asked for.
       if (spare === undefined) await retireDevice(last.held)
-      const successor =
-        spare ?? (await this.#finder.find((adapter, error) => core.emit({ type: 'refused', adapter, error })))
+      const next = spare ?? (await this.#findNext(core))
       if (core.isOver) {
-        if (successor !== undefined) await retireDevice(successor.held)
+        if (next !== undefined) await this.#discard(next)
         break
       }
-      if (successor === undefined) {
+      if (next === undefined) {
         if (performance.now() - begun > (this.#options.giveUpAfterMs ?? 600_000)) {
           giveUp(core, new EGpuError(EGpuErrorCode.NoTarget, 'no adapter could take over', { driver: 'wgpu' }))
           break
@@ -137,28 +137,31 @@ export class Recovery {
         core.emit({ type: 'waiting', retryMs: backoff[Math.min(attempt + 1, backoff.length) - 1] ?? 0 })
         continue
       }
-      const next = this.incarnate(core.epoch + 1, successor)
       core.adopt(next)
       this.#watch(core, next)
-      const restored = deaths < killsAllowed ? replayAtOnce(core) : await replayStepwise(core, next)
-      if (spare !== undefined) void retireDevice(last.held)
-      if (restored === 'poisoned') break
-      if (restored !== 'died') {
-        core.resume()
-        reconfigureCanvases(core)
-        if ((await next.isAliveAfterWork()) && core.incarnation === next && core.isLive) {
-          finish(core, restored, performance.now() - begun)
-          this.#standBy?.renew()
-          return
-        }
-        core.suspend()
+      const restored = await goOn(core, next, deaths)
+      if (typeof restored === 'object') {
+        finish(core, restored, performance.now() - begun)
+        this.#standBy?.renewSoon(spare === undefined ? undefined : last.held)
+        return
       }
+      if (spare !== undefined) await retireDevice(last.held)
+      if (restored === 'poisoned') break
       deaths += 1
       // One that was dead when it took over is no attempt.
       if (spare !== undefined) attempt -= 1
     }
-    core.incarnation.stop()
-    await retireDevice(core.incarnation.held)
+    await this.#discard(core.incarnation)
+  }
+
+  async #findNext(core: Core): Promise<Incarnation | undefined> {
+    const found = await this.#finder.find((adapter, error) => core.emit({ type: 'refused', adapter, error }))
+    return found === undefined ? undefined : this.incarnate(found)
+  }
+
+  async #discard(incarnation: Incarnation): Promise<void> {
+    incarnation.stop()
+    await retireDevice(incarnation.held)
   }
 
   #pause(ms: number): Promise<void> {
@@ -170,6 +173,17 @@ export class Recovery {
       }
     })
   }
+}
+
+/** Does everything again on the device that took over, and lets the application go on with it. */
+async function goOn(core: Core, next: Incarnation, deaths: number): Promise<Restored | 'died' | 'poisoned'> {
+  const restored = deaths < killsAllowed ? replayAtOnce(core) : await replayStepwise(core, next)
+  if (typeof restored === 'string') return restored
+  core.resume()
+  reconfigureCanvases(core)
+  if ((await next.isAliveAfterWork()) && core.incarnation === next && core.isLive) return restored
+  core.suspend()
+  return 'died'
 }
 
 function replayAtOnce(core: Core): Restored {

@@ -45,7 +45,7 @@ export class SuccessorFinder {
       [...seen].sort((a, b) => Number(a.software) - Number(b.software)),
       onRefusal,
     )
-    if (successor !== undefined) this.take(successor)
+    if (successor !== undefined) this.take(successor.seen)
     return successor
   }
 
@@ -62,8 +62,8 @@ export class SuccessorFinder {
     return await this.#firstOf([...others, last], () => {})
   }
 
-  /** A spare is the one in use from here on. */
-  take({ seen }: Successor): void {
+  /** A device of this adapter is the one in use from here on. */
+  take(seen: AdapterSeen): void {
     this.#last = seen
   }
 

@@ -1,4 +1,5 @@
 import type { ComputeTarget, ThunderboltSpeed, TrainedLanes } from '@egpu/core'
+import { linkGbps } from './links/cable-link.ts'
 
 /** What was measured on a link, apart from what is printed on it or was trained. Absent until it was measured. */
 export interface LinkMeasurement {
@@ -68,4 +69,13 @@ export interface BestPeer {
   readonly address: string
   readonly interfaceName: string | undefined
   readonly linkId: string
+}
+
+/** What the cables to these peers carry together: as trained, in the slower direction of each, else as measured. */
+export function bandwidthGbps(peers: readonly MeshPeer[]): number {
+  const links = peers.flatMap((peer) => peer.links).filter(({ kind }) => kind === 'thunderbolt')
+  return links.reduce((sum, { trained, measured }) => {
+    const { receiveGbps = 0, transmitGbps = 0 } = measured
+    return sum + ((trained === undefined ? undefined : linkGbps({ trained })) ?? Math.min(receiveGbps, transmitGbps))
+  }, 0)
 }

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { hostname, networkInterfaces } from 'node:os'
+import { hostname } from 'node:os'
 import { abandonable, EGpuError, EGpuErrorCode, type AbortOptions, type ComputeTarget, type Finding } from '@egpu/core'
 import { choosePeer } from './choose-peer.ts'
 import type { Channel } from './control/channel.ts'
 import { ControlPlane, type Refusal } from './control/control-plane.ts'
-import { openPairing, type PairingWindow } from './control/pairing.ts'
+import type { PairingWindow } from './control/pairing.ts'
+import { PairingDesk } from './control/pairing-desk.ts'
 import type { PeerConnection, PeerConnections } from './control/peer-connection.ts'
 import { Dialer, type DialerTarget } from './discovery/dialer.ts'
 import { Discovery } from './discovery/discovery.ts'
@@ -16,8 +17,9 @@ import { hostTag, isTag } from './identity/host-tag.ts'
 import type { MeshIdentity } from './identity/identity.ts'
 import { defaultMeshDirectory, loadIdentity, type PairedPeer } from './identity/mesh-directory.ts'
 import { Trust } from './identity/trust.ts'
-import { linkGbps, type CableLink } from './links/cable-link.ts'
+import type { CableLink } from './links/cable-link.ts'
 import type { LocalAddress } from './links/local-addresses.ts'
+import { Lookout } from './lookout.ts'
 import { Machine } from './links/machine.ts'
 import { LinkMeter } from './measure/link-meter.ts'
 import { LinkWatch } from './measure/link-watch.ts'
@@ -26,13 +28,11 @@ import { ProbeServer } from './measure/probe-server.ts'
 import { Members } from './members.ts'
 import { defaultPort, staticPeersOf, type MeshOptions } from './mesh-options.ts'
 import { Neighbours } from './neighbours.ts'
-import { readOffer } from './offers.ts'
+import { OfferExchange } from './offer-exchange.ts'
 import { pairWithNeighbour } from './pair-with-neighbour.ts'
-import type { BestPeer, MeshLink, MeshPeer, Neighbour, PeerPurpose } from './peer.ts'
+import { bandwidthGbps, type BestPeer, type MeshLink, type MeshPeer, type Neighbour, type PeerPurpose } from './peer.ts'
 import { plainText } from './text.ts'
 
-/** Cables are looked at again this often: what they trained to changes without any event. */
-const lookEveryMs = 5_000
 const defaultSettleMs = 3_000
 const defaultProbeBytes = 32 * 1024 * 1024
 /**
@@ -56,18 +56,16 @@ export class ThunderboltMesh implements AsyncDisposable {
   readonly #probes = new ProbeServer()
   readonly #watch: LinkWatch
   readonly #meter: LinkMeter
+  readonly #offers: OfferExchange
+  readonly #pairing: PairingDesk
   readonly #dialer: Dialer
   readonly #discovery: Discovery
   readonly #topology = new Topology()
   readonly #diagnosis: Diagnosis
+  readonly #lookout: Lookout
   #plane: ControlPlane | undefined
   #probePort: number | undefined
   #controlPort = 0
-  #targets: readonly ComputeTarget[]
-  #pairing: PairingWindow | undefined
-  #looking: Promise<void> | undefined
-  #looksAgain = false
-  #timer: NodeJS.Timeout | undefined
   #closing: Promise<void> | undefined
 
   private constructor(options: MeshOptions) {
@@ -78,10 +76,14 @@ export class ThunderboltMesh implements AsyncDisposable {
     this.nodeId = this.#identity.nodeId
     this.hostname = plainText(options.name ?? hostname())
     this.#hostTag = options.hostTag ?? hostTag()
-    this.#targets = options.targets ?? []
     this.#machine = new Machine(options)
+    this.#pairing = new PairingDesk({
+      self: { identity: this.#identity, name: this.hostname },
+      onWindow: () => this.#discovery.announce(),
+      onPaired: (peer) => this.trust(peer),
+    })
     this.#watch = new LinkWatch({
-      onNetwork: (withoutCarrier) => this.#networkChanged(new Set(withoutCarrier)),
+      onNetwork: (withoutCarrier) => this.#lookout.networkChanged(new Set(withoutCarrier)),
       onState: (id, state) => this.#members.beatState(id, state),
       onFailure: () => {},
     })
@@ -99,6 +101,12 @@ export class ThunderboltMesh implements AsyncDisposable {
       connections: (peerId) => this.#plane?.connections(peerId) ?? [],
       onChanged: () => this.#diagnosis.update(),
       onPeerLost: (peerId) => this.#topology.forget(peerId),
+    })
+    this.#offers = new OfferExchange({
+      isVisitor: options.visitor ?? false,
+      targets: options.targets ?? [],
+      onOffer: (peerId, offered) => this.#members.offered(peerId, offered),
+      onRefusal: (refusal) => this.#refused(refusal),
     })
     this.#dialer = new Dialer({
       nodeId: this.nodeId,
@@ -124,6 +132,16 @@ export class ThunderboltMesh implements AsyncDisposable {
     this.#discovery = new Discovery({
       announcement: () => this.#announcement(),
       onSighting: (sighting) => this.#neighbours.sighted(sighting),
+    })
+    this.#lookout = new Lookout({
+      machine: this.#machine,
+      watch: this.#watch,
+      discovery: this.#discovery,
+      dialer: this.#dialer,
+      neighbours: this.#neighbours,
+      members: this.#members,
+      diagnosis: this.#diagnosis,
+      topology: this.#topology,
     })
   }
 
@@ -167,11 +185,7 @@ export class ThunderboltMesh implements AsyncDisposable {
    * lanes the operating system does not tell counts as it was measured, or not at all.
    */
   get totalBandwidthGbps(): number {
-    const links = this.peers.flatMap((peer) => peer.links).filter(({ kind }) => kind === 'thunderbolt')
-    return links.reduce((sum, { trained, measured }) => {
-      const { receiveGbps = 0, transmitGbps = 0 } = measured
-      return sum + ((trained === undefined ? undefined : linkGbps({ trained })) ?? Math.min(receiveGbps, transmitGbps))
-    }, 0)
+    return bandwidthGbps(this.peers)
   }
 
   /** Every cable the operating system knows, with or without a peer behind it. */
@@ -213,8 +227,7 @@ export class ThunderboltMesh implements AsyncDisposable {
 
   /** What this host offers, replacing what it offered before. Peers hear of it at once. */
   offer(targets: readonly ComputeTarget[]): void {
-    this.#targets = targets
-    for (const channel of this.#control.connections()) this.#sendOffer(channel)
+    this.#offers.offer(targets, this.#control.connections())
   }
 
   /** Measures a link anew: latency, then `bytes` each way. `EGPU_PEER_LOST` when it is not up. */
@@ -231,20 +244,8 @@ export class ThunderboltMesh implements AsyncDisposable {
   }
 
   /** Shows a code for another host's `pairWith`. One at a time; the one before is closed. */
-  async openPairing(): Promise<PairingWindow> {
-    await this.#pairing?.close()
-    const window = openPairing({ identity: this.#identity, name: this.hostname })
-    this.#pairing = window
-    this.#discovery.announce()
-    const end = (): void => {
-      if (this.#pairing === window) this.#pairing = undefined
-      this.#discovery.announce()
-    }
-    void window.paired.then((peer) => {
-      end()
-      this.trust(peer)
-    }, end)
-    return window
+  openPairing(): Promise<PairingWindow> {
+    return this.#pairing.open()
   }
 
   /**
@@ -301,11 +302,11 @@ export class ThunderboltMesh implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    clearInterval(this.#timer)
+    this.#lookout.close()
     this.#dialer.close()
     this.#discovery.close()
     this.#meter.close()
-    await this.#pairing?.close()
+    await this.#pairing.close()
     await this.#plane?.close()
     await this.#probes.close()
     await this.#watch.close()
@@ -331,19 +332,15 @@ export class ThunderboltMesh implements AsyncDisposable {
       cableOf: (interfaceName) => this.#machine.cableOf(interfaceName),
       heartbeatPort: visitor ? undefined : heartbeatPort,
       onRefusal: (refusal) => this.#refused(refusal),
-      onPairing: (socket) => this.#pairing?.accept(socket) ?? Promise.resolve(void socket.destroy()),
+      onPairing: (socket) => this.#pairing.accept(socket),
     })
     this.#plane.onConnection((connection) => this.#connectedTo(connection as Channel))
     this.#plane.handle('mesh.probe', (_body, { connection }) => this.#grantProbe(connection))
-    this.#plane.handle('mesh.targets', (body, { connection }) => this.#takeOffer(connection.peerId, body))
-    this.#plane.handle('mesh.offered', () => this.#targets)
+    this.#offers.serve(this.#plane)
     this.#plane.handle('mesh.topology', () => this.#topology.report())
-    await this.#machine.look()
-    this.#watch.follow(this.#machine.followed)
+    await this.#lookout.begin(this.#plane)
     this.#controlPort = await this.#listen()
-    this.#discovery.setInterfaces(this.#machine.addresses)
-    this.#timer = setInterval(() => this.#look(), lookEveryMs)
-    this.#timer.unref()
+    this.#lookout.start()
     this.#diagnosis.update()
   }
 
@@ -371,13 +368,13 @@ export class ThunderboltMesh implements AsyncDisposable {
   }
 
   #announcement(): Announcement | undefined {
-    if (this.#controlPort === 0 || (this.#options.visitor === true && this.#pairing === undefined)) return undefined
+    if (this.#controlPort === 0 || (this.#options.visitor === true && !this.#pairing.isOpen)) return undefined
     return {
       nodeId: this.nodeId,
       instance: this.#instance,
       hostTag: this.#hostTag,
       port: this.#controlPort,
-      pairing: this.#pairing !== undefined,
+      pairing: this.#pairing.isOpen,
     }
   }
 
@@ -398,29 +395,8 @@ export class ThunderboltMesh implements AsyncDisposable {
 
   #connectedTo(channel: Channel): void {
     this.#members.connected(channel)
-    this.#sendOffer(channel)
+    this.#offers.exchange(channel)
     this.#diagnosis.update()
-  }
-
-  /** Members tell each other what they offer; a visitor has to ask. */
-  #sendOffer(channel: PeerConnection): void {
-    if (this.#options.visitor === true) {
-      channel
-        .request('mesh.offered', undefined, { signal: AbortSignal.timeout(10_000) })
-        .then((body) => this.#takeOffer(channel.peerId, body))
-        .catch(() => {})
-      return
-    }
-    channel
-      .request('mesh.targets', this.#targets, { signal: AbortSignal.timeout(10_000) })
-      .catch((error: unknown) =>
-        this.#refused({ address: channel.link.address, peerId: channel.peerId, error: error as EGpuError }),
-      )
-  }
-
-  #takeOffer(peerId: string, body: unknown): boolean {
-    this.#members.offered(peerId, readOffer(body))
-    return true
   }
 
   #grantProbe(connection: PeerConnection): { port: number; token: string } {
@@ -434,50 +410,5 @@ export class ThunderboltMesh implements AsyncDisposable {
     if (refusal.error.code === EGpuErrorCode.PeerLost) return
     this.#events.emit('refused', refusal)
     if (refusal.error.code === EGpuErrorCode.IdentityCopied) this.#diagnosis.copied(refusal.error.message)
-  }
-
-  /** First the links that just broke, then the slower look at everything. */
-  #networkChanged(withoutCarrier: ReadonlySet<string>): void {
-    this.#machine.withoutCarrier = withoutCarrier
-    const here = new Set(
-      Object.entries(networkInterfaces()).flatMap(([name, entries = []]) =>
-        entries.flatMap(({ address }) => [address, `${address}%${name}`]),
-      ),
-    )
-    for (const channel of this.#plane?.connections() ?? [])
-      if (!here.has(channel.link.localAddress) || withoutCarrier.has(channel.link.interfaceName ?? ''))
-        channel.close('link-down', `${channel.link.interfaceName ?? 'the interface'} lost its carrier or was removed`)
-    this.#look()
-  }
-
-  #look(): void {
-    this.#looksAgain = this.#looking !== undefined
-    this.#looking ??= this.#lookNow().finally(() => {
-      this.#looking = undefined
-      if (this.#looksAgain && this.#closing === undefined) this.#look()
-    })
-  }
-
-  async #lookNow(): Promise<void> {
-    const before = new Map(this.#machine.addresses.map(({ interfaceName, key }) => [interfaceName, key]))
-    await this.#machine.look()
-    if (this.#closing !== undefined || this.#plane === undefined) return
-    const { addresses, bridgedInterfaces } = this.#machine
-    const now = new Map(addresses.map(({ interfaceName, key }) => [interfaceName, key]))
-    for (const [name, key] of before) if (now.get(name) !== key) this.#forgetInterface(name)
-    this.#watch.follow(this.#machine.followed)
-    this.#discovery.setInterfaces(addresses)
-    if (addresses.some(({ interfaceName, key }) => before.get(interfaceName) !== key)) this.#dialer.hurry()
-    this.#neighbours.pursue()
-    for (const channel of this.#plane.connections()) this.#members.refresh(channel)
-    this.#diagnosis.update()
-    // Peers are asked for this, and the next look does not wait for them.
-    void this.#topology.refresh(this.#plane, bridgedInterfaces).then(() => this.#diagnosis.update())
-  }
-
-  #forgetInterface(interfaceName: string): void {
-    this.#dialer.forgetInterface(interfaceName)
-    this.#neighbours.forgetInterface(interfaceName)
-    this.#members.broken.delete(interfaceName)
   }
 }

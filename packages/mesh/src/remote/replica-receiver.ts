@@ -72,7 +72,7 @@ export class ReplicaReceiver {
   }
 
   async close(): Promise<void> {
-    for (const workloadId of [...this.#waiting.keys()]) await this.#unpark(workloadId)?.discard()
+    for (const workloadId of this.#waiting.keys()) await this.#unpark(workloadId)?.discard()
   }
 
   async #receive(peerId: string, note: ReplicaNote, { signal }: AbortOptions): Promise<void> {

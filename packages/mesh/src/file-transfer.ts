@@ -4,11 +4,12 @@ import { EGpuError, EGpuErrorCode, type AbortOptions } from '@egpu/core'
 import { bulkLink, carriers } from './bulk/carriers.ts'
 import { describeFile } from './bulk/describe.ts'
 import type { BulkLink } from './bulk/lane.ts'
+import { mostChunkBytes } from './bulk/chunk.ts'
 import { encodeManifest, manifestRef } from './bulk/manifest.ts'
 import { pullFile } from './bulk/pull-file.ts'
 import { BulkServer, type BulkAddress } from './bulk/server.ts'
 import { fileSource, joinedSource, memorySource } from './bulk/source.ts'
-import type { PeerConnection, PeerConnections } from './control/peer-connection.ts'
+import type { PeerConnection, PeerConnections, RequestContext } from './control/peer-connection.ts'
 import { isFingerprint } from './identity/identity.ts'
 import { asCount, asShape, asText } from './shape.ts'
 
@@ -65,6 +66,22 @@ export function receiveFiles(
   onFile: (file: ReceivedFile) => void,
 ): () => void {
   const prepared = new Map<string, BulkLink[]>()
+  const coming = new Map<string, Promise<number>>()
+  const receive = async ({ name, ref, address }: Take, { connection, signal }: RequestContext): Promise<number> => {
+    const key = `${connection.peerId} ${ref.id}`
+    const others = (prepared.get(key) ?? []).filter((other) => other.name !== connection.link.id)
+    prepared.delete(key)
+    const path = join(folder, name)
+    if (await exists(path)) throw refusal(`there is a ${name} already`)
+    const source = {
+      address,
+      links: [bulkLink(connection.link), ...others],
+      ticket: (options: Required<AbortOptions>) => ticketOf(connection, ref.id, options),
+    }
+    const { byteLength, perLink } = await pullFile(source, ref, { to: path, signal })
+    onFile({ name, path, byteLength, from: connection.peerId, bytesPerLink: Object.fromEntries(perLink) })
+    return byteLength
+  }
   const unhandle = [
     control.handle('file.link', (body, { connection: { peerId, link } }) => {
       const id = asShape(body)?.['id']
@@ -76,21 +93,17 @@ export function receiveFiles(
       prepared.set(key, [...links, bulkLink(link)])
       return true
     }),
-    control.handle('file.take', async (body, { connection, signal }) => {
-      const { name, ref, address } = readTake(body)
-      const key = `${connection.peerId} ${ref.id}`
-      const others = (prepared.get(key) ?? []).filter((other) => other.name !== connection.link.id)
-      prepared.delete(key)
-      const path = join(folder, name)
-      if (await exists(path)) throw refusal(`there is a ${name} already`)
-      const source = {
-        address,
-        links: [bulkLink(connection.link), ...others],
-        ticket: (options: Required<AbortOptions>) => ticketOf(connection, ref.id, options),
+    control.handle('file.take', (body, context) => {
+      const take = readTake(body)
+      // One of a name after the other: two at once would both find it free.
+      const before = coming.get(take.name) ?? Promise.resolve()
+      const turn = before.catch(() => undefined).then(() => receive(take, context))
+      coming.set(take.name, turn)
+      const forget = (): void => {
+        if (coming.get(take.name) === turn) coming.delete(take.name)
       }
-      const { byteLength, perLink } = await pullFile(source, ref, { to: path, signal })
-      onFile({ name, path, byteLength, from: connection.peerId, bytesPerLink: Object.fromEntries(perLink) })
-      return byteLength
+      turn.then(forget, forget)
+      return turn
     }),
   ]
   return () => {
@@ -113,10 +126,11 @@ interface Take {
 function readTake(body: unknown): Take {
   const shape = asShape(body)
   const [name, id] = [asText(shape?.['name'], 255), shape?.['id']]
-  const byteLength = asCount(shape?.['manifestBytes'])
+  const byteLength = asCount(shape?.['manifestBytes'], mostChunkBytes, 1)
   const port = asCount(shape?.['port'], 65_535, 1)
   const certificate = shape?.['certificate']
   if (name === undefined || !isPlainName(name)) throw refusal('that is no plain file name')
+  if (Buffer.byteLength(name) > mostNameBytes) throw refusal(`its name is longer than ${mostNameBytes} bytes`)
   if (!isFingerprint(id) || byteLength === undefined || port === undefined || !isFingerprint(certificate))
     throw refusal('what is offered is not complete')
   return {
@@ -126,9 +140,13 @@ function readTake(body: unknown): Take {
   }
 }
 
-/** One name inside the folder: no path, nothing hidden, nothing a terminal or a shell would trip over. */
+/** Longer ones leave no room for what an unfinished file has behind its name. */
+const mostNameBytes = 230
+
+/** One name inside the folder: no path, nothing hidden or unseen, nothing a terminal or a shell would trip over. */
 function isPlainName(name: string): boolean {
-  return name !== '' && !name.startsWith('.') && !/[/\\:\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u.test(name)
+  const isSeen = /[^\p{Cf}\p{Z}]/u.test(name) && /^[^.~-]/.test(name)
+  return isSeen && !/[/\\:\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u.test(name)
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -3,6 +3,9 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EGpuErrorCode } from '@egpu/core'
 import { describe, expect, it } from 'vitest'
+import { manifestRef } from '../src/bulk/manifest.ts'
+import { BulkServer } from '../src/bulk/server.ts'
+import { memorySource } from '../src/bulk/source.ts'
 import { receiveFiles, sendFile } from '../src/file-transfer.ts'
 import type { ReceivedFile } from '../src/file-transfer.ts'
 import type { CableLink } from '../src/links/cable-link.ts'
@@ -69,15 +72,82 @@ describe('a file that is sent to a peer', () => {
     const connection = await a.plane.dial({ host: '127.0.0.1', port: b.port })
     receiveFiles(b.plane, folder(), () => {})
     const id = 'a'.repeat(64)
-    for (const name of ['../up', '/etc/passwd', 'a/b', 'a\\b', '.bashrc', 'c:x', '', 'x\u202Egnp', 7, null]) {
+    for (const name of [
+      '../up',
+      '/etc/passwd',
+      'a/b',
+      'a\\b',
+      '.bashrc',
+      'c:x',
+      '',
+      'x\u202Egnp',
+      ' ',
+      '\u200B',
+      '\uD800',
+      '-rf',
+      '~',
+      7,
+      null,
+    ]) {
       const body = { name, id, manifestBytes: 10, port: 1, certificate: id }
       await expect(connection.request('file.take', body)).rejects.toMatchObject({
         code: EGpuErrorCode.PeerRefused,
         message: 'the file is refused: that is no plain file name',
       })
     }
+    const body = { name: 'x'.repeat(231), id, manifestBytes: 10, port: 1, certificate: id }
+    await expect(connection.request('file.take', body)).rejects.toThrow('its name is longer than 230 bytes')
     await expect(connection.request('file.link', { id: '../x' })).rejects.toMatchObject({
       code: EGpuErrorCode.PeerRefused,
     })
+  })
+
+  it('cannot be described by nothing, nor by what fits in no memory', async () => {
+    await using sides = await pair()
+    const connection = await sides.a.plane.dial({ host: '127.0.0.1', port: sides.b.port })
+    receiveFiles(sides.b.plane, folder(), () => {})
+    const id = 'a'.repeat(64)
+    for (const manifestBytes of [0, -1, 0.5, 2 ** 26 + 1, 2 ** 40, '10', undefined]) {
+      const body = { name: 'file', id, manifestBytes, port: 1, certificate: id }
+      await expect(connection.request('file.take', body)).rejects.toMatchObject({
+        code: EGpuErrorCode.PeerRefused,
+        message: 'the file is refused: what is offered is not complete',
+      })
+    }
+  })
+
+  it('is refused before it comes when the disk has no room, however little of it would travel', async () => {
+    await using sides = await pair()
+    const { a, b } = sides
+    const connection = await a.plane.dial({ host: '127.0.0.1', port: b.port })
+    const to = folder()
+    receiveFiles(b.plane, to, () => {})
+    const [chunkBytes, count] = [2 ** 26, 2 ** 16]
+    // 4 TiB that are one chunk over and over.
+    const chunks = Array.from({ length: count }, () => 'a'.repeat(64))
+    const encoded = Buffer.from(JSON.stringify({ byteLength: chunkBytes * count, chunkBytes, chunks }))
+    const ref = manifestRef(encoded)
+    await using server = await BulkServer.listen()
+    await using offer = server.offer(memorySource(ref, encoded))
+    connection.handle(`file.ticket ${ref.id}`, () => offer.ticket())
+    const body = { name: 'bomb', id: ref.id, manifestBytes: ref.byteLength, ...server.address }
+    await expect(connection.request('file.take', body)).rejects.toThrow(/needs 4398046511104 more bytes/)
+    expect(offer.sent.chunks).toBe(1)
+  })
+
+  it('is written once when two of one name come at once', async () => {
+    await using sides = await pair()
+    const { a, b } = sides
+    await a.plane.dial({ host: '127.0.0.1', port: b.port })
+    const [one, other, to] = [folder(), folder(), folder()]
+    const bytes = await randomFile(join(one, 'file'), 3_000_000)
+    await randomFile(join(other, 'file'), 3_000_000)
+    receiveFiles(b.plane, to, () => {})
+    // Reading and hashing go first, so either may be the earlier.
+    const first = sendFile(a.plane, b.plane.nodeId, join(one, 'file'))
+    const outcomes = await Promise.allSettled([first, sendFile(a.plane, b.plane.nodeId, join(other, 'file'))])
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    const isFirst = outcomes[0].status === 'fulfilled'
+    expect(readFileSync(join(to, 'file')).equals(bytes)).toBe(isFirst)
   })
 })

@@ -1,7 +1,8 @@
-import { open, rename, stat } from 'node:fs/promises'
+import { open, rename, stat, statfs } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { malformed } from './chunk.ts'
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
+import { asChunkRef, malformed } from './chunk.ts'
 import type { ChunkRef } from './chunk.ts'
 import { hashChunks } from './describe.ts'
 import { readFully, writeFully } from './file-bytes.ts'
@@ -31,15 +32,16 @@ export async function pullManifest(
   options: PullOptions = {},
 ): Promise<BulkManifest> {
   let bytes: Buffer = Buffer.alloc(0)
-  await pull(source, [ref], async (_, chunk) => void (bytes = Buffer.from(chunk)), { ...options, verify: true })
+  const checked = asChunkRef(ref.id, ref.byteLength)
+  await pull(source, [checked], async (_, chunk) => void (bytes = Buffer.from(chunk)), { ...options, verify: true })
   return decodeManifest(bytes)
 }
 
 /**
  * Pulls a file to where it belongs. Until all of it is here and on the disk it has another name beside that, from which a
  * later call goes on: what came before a cut is not sent again, also of chunks that came in part. Chunks that an older
- * version of the file has are taken from there. Never holds more than a few chunks in memory. Rejects like `pull`, with `EGPU_MALFORMED_DATA` for a manifest that cannot be, and with the
- * system's errors.
+ * version of the file has are taken from there. Never holds more than a few chunks in memory. Rejects like `pull`, with `EGPU_MALFORMED_DATA` for a manifest that cannot be, with
+ * `EGPU_PEER_REFUSED` when the disk has no room for it, and with the system's errors.
  */
 export async function pullFile(source: PullSource, ref: ChunkRef, options: PullFileOptions): Promise<PulledFile> {
   const { to, mostBytes = Infinity, signal } = options
@@ -72,6 +74,7 @@ export async function pullFile(source: PullSource, ref: ChunkRef, options: PullF
         await older.close()
       }
     }
+    await assertRoom(to, bytesIn(missing))
     const chunks = [...missing.values()].map(({ chunk }) => chunk)
     const beginnings = await PartialChunks.open(file, byteLength, chunks)
     const write = async ({ id }: ChunkRef, bytes: Buffer): Promise<void> => {
@@ -91,6 +94,14 @@ export async function pullFile(source: PullSource, ref: ChunkRef, options: PullF
   } finally {
     await file.close()
   }
+}
+
+/** Content that occurs often travels once and fills the disk all the same, so it is asked for first. */
+async function assertRoom(to: string, byteLength: number): Promise<void> {
+  const { bavail, bsize } = await statfs(dirname(to))
+  if (byteLength <= bavail * bsize) return
+  const message = `${to} needs ${byteLength} more bytes, and ${bavail * bsize} are free there`
+  throw new EGpuError(EGpuErrorCode.PeerRefused, message)
 }
 
 interface Places {

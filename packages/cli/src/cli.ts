@@ -128,7 +128,14 @@ async function program(
     if (completes || args.includes(name)) (await load())(egpu, context)
     else egpu.command(name).description(about)
   }
-  if (completes) (await import('@bomb.sh/tab/commander')).default(egpu, { completionCommandName: 'completion' })
+  if (args[0] === 'completion' && args[1] === 'bash') {
+    // The library's needs the package bash-completion and evaluates what was typed.
+    const { bashCompletion } = await import('./output/bash-completion.ts')
+    egpu
+      .command('completion')
+      .argument('<shell>')
+      .action(() => terminal.print(bashCompletion))
+  } else if (completes) (await import('@bomb.sh/tab/commander')).default(egpu, { completionCommandName: 'completion' })
   else egpu.command('completion').description('print a completion script for bash, zsh, fish or PowerShell')
   return egpu
 }

@@ -1,3 +1,7 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import { runCli } from '../src/cli.ts'
 import { plain, wrap } from '../src/output/text.ts'
@@ -43,7 +47,27 @@ describe('completion', () => {
     return lines.join('\n')
   }
 
-  it.each(['bash', 'zsh', 'fish', 'powershell'])('has a script for %s that asks egpu itself', async (shell) => {
+  it('works in a bash without anything else, and never runs what was typed', async () => {
+    const terminal = recordingTerminal()
+    expect(await runCli(['completion', 'bash'], terminal)).toBe(0)
+    const complete = (...words: readonly string[]): string => {
+      const script = `
+        egpu() { printf '%s\n' "\${@:3}" >&2; printf 'plan\tshow it\nplay\t\nbind\tdo it\n:4\n'; }
+        ${terminal.out.join('\n')}
+        COMP_WORDS=("$@"); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))
+        _egpu egpu "\${COMP_WORDS[COMP_CWORD]}" "" 2>/dev/null; printf '%s\n' "\${COMPREPLY[@]}"`
+      const { stdout, stderr } = spawnSync('bash', ['--norc', '-c', script, 'bash', ...words], { encoding: 'utf8' })
+      expect(stderr).toBe('')
+      return stdout.trim()
+    }
+    expect(complete('egpu', 'passthrough', 'pl')).toBe('plan\nplay')
+    expect(complete('egpu', 'passthrough', '')).toBe('plan\nplay\nbind')
+    const evil = join(mkdtempSync(join(tmpdir(), 'egpu-completion-')), 'evil')
+    expect(complete('egpu', `$(touch ${evil})`, `; touch ${evil}`)).toBe('')
+    expect(existsSync(evil)).toBe(false)
+  })
+
+  it.each(['zsh', 'fish', 'powershell'])('has a script for %s that asks egpu itself', async (shell) => {
     expect(await completion('completion', shell)).toMatch(/egpu[\s\S]* complete/)
   })
 

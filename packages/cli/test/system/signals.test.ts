@@ -59,8 +59,9 @@ describe('a command that takes long', () => {
     const ended = new Promise((resolve) => child.on('close', (status, by) => resolve(status ?? by)))
     let writer: number | undefined
     try {
-      if (atWork === undefined) await expect.poll(() => (writer ??= openWriter(pipe)), soon).toBeDefined()
-      else await expect.poll(() => said, soon).toMatch(atWork)
+      const isAtWork = (): boolean =>
+        atWork === undefined ? (writer ??= openWriter(pipe)) !== undefined : atWork.test(said)
+      await expect.poll(isAtWork, soon).toBe(true)
       child.kill(signal)
       expect(await ended).toBe(codes[signal])
     } finally {

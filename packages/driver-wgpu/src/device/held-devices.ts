@@ -6,6 +6,8 @@ export interface HeldDevice {
   readonly device: GPUDevice
   readonly keepAlive: GPU
   isLost: boolean
+  /** Work of it has not come back. */
+  isHung: boolean
 }
 
 /**
@@ -35,14 +37,27 @@ const patienceMs = 2000
 
 /** Takes charge of a fresh device. */
 export function holdDevice(device: GPUDevice, { keepAlive }: Pick<FreshAdapter, 'keepAlive'>): HeldDevice {
-  const entry: HeldDevice = { device, keepAlive, isLost: false }
+  const entry: HeldDevice = { device, keepAlive, isLost: false, isHung: false }
   held.add(entry)
   void device.lost.then(() => void (entry.isLost = true))
   return entry
 }
 
-/** Destroys a device with all its buffers and waits until it is gone. Doing it twice is fine. */
+/**
+ * Destroys a device with all its buffers and waits until it is gone. Doing it twice is fine. Dawn waits in the call for
+ * the work of the device, so one that hangs is left alone until that comes back, if ever.
+ */
 export async function retireDevice(entry: HeldDevice): Promise<void> {
+  if (entry.isHung && !entry.isLost) {
+    held.delete(entry)
+    const retire = (): Promise<void> => destroyDevice(entry)
+    entry.device.queue.onSubmittedWorkDone().then(retire, retire)
+    return
+  }
+  await destroyDevice(entry)
+}
+
+async function destroyDevice(entry: HeldDevice): Promise<void> {
   entry.device.destroy()
   let timer: { cancel(): void } | undefined
   await Promise.race([entry.device.lost, new Promise<void>((resolve) => (timer = laterQuietly(patienceMs, resolve)))])

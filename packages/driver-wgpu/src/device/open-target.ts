@@ -64,6 +64,7 @@ function watchOver(entry: HeldDevice, target: ComputeTarget, options: OpenTarget
   const { device } = entry
   const lost = deferred<TargetLoss>()
   const heartbeat = new Heartbeat(device.queue, options.heartbeat, (waitedMs) => {
+    entry.isHung = true
     end('hung', `${target.name} has not finished its work for ${Math.round(waitedMs)} ms`)
   })
   const end = (reason: TargetLoss['reason'], message: string): void => {

@@ -24,6 +24,8 @@ export class Incarnation {
   readonly prepared: Prepared
   readonly #pool: StagingPool
   readonly #heartbeat: Heartbeat
+  /** Ends each read that is under way with nothing. */
+  readonly #reading: Set<() => void> = new Set()
   /** Four bytes to copy from, for the question whether the device lives. */
   readonly #canary: GPUBuffer
 
@@ -36,7 +38,11 @@ export class Incarnation {
     this.mover = new ImageMover(held.device)
     this.#pool = new StagingPool(held.device)
     this.#canary = held.device.createBuffer({ label: 'egpu canary', size: 4, usage: BufferUsage.CopySrc })
-    this.#heartbeat = new Heartbeat(held.device.queue, heartbeat, onHang)
+    this.#heartbeat = new Heartbeat(held.device.queue, heartbeat, (waitedMs) => {
+      held.isHung = true
+      for (const giveUp of this.#reading) giveUp()
+      onHang(waitedMs)
+    })
   }
 
   get adapterName(): string {
@@ -48,13 +54,24 @@ export class Incarnation {
     return this.seen.software
   }
 
-  /** Resolves once all work so far was done: true, or false when the device was lost. */
+  /** Resolves once all work so far was done: true, or false when the device was lost or hangs. */
   async isAliveAfterWork(): Promise<boolean> {
     return (await this.read(this.#canary, 0, 4)) !== undefined
   }
 
-  /** A copy of bytes after all work so far; `undefined` when the device was lost, whatever it pretends. */
-  async read(source: GPUBuffer, offset: number, size: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  /** A copy of bytes after all work so far; `undefined` when the device was lost, whatever it pretends, or hangs. */
+  read(source: GPUBuffer, offset: number, size: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+    return new Promise((resolve, reject) => {
+      const giveUp = (): void => resolve(undefined)
+      this.#reading.add(giveUp)
+      if (this.held.isHung) giveUp()
+      void this.#read(source, offset, size)
+        .then(resolve, reject)
+        .finally(() => this.#reading.delete(giveUp))
+    })
+  }
+
+  async #read(source: GPUBuffer, offset: number, size: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
     const staging = this.#pool.acquire(size)
     if (size > 0) {
       const encoder = this.device.createCommandEncoder({ label: 'egpu readback' })

@@ -84,7 +84,8 @@ export class Recovery {
       if (core.incarnation !== incarnation || core.isOver) return
       if (core.isDestroyWanted) {
         incarnation.stop()
-        core.end(info, undefined)
+        // Lost by itself in the same moment: nobody but the application ended it.
+        core.end(info.reason === 'destroyed' ? info : core.lostInfo('destroyed', info.message), undefined)
         void retireDevice(incarnation.held)
         return
       }

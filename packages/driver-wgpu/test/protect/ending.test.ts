@@ -101,6 +101,16 @@ test('a listener that throws does not keep the device from coming back, and its 
   await device.lost
 })
 
+test('a device that is destroyed at the moment of its loss was destroyed', async () => {
+  const device = await protectDevice()
+  startSteps(device).step()
+  await device.queue.onSubmittedWorkDone()
+  control.loseAt('submit', 1)
+  device.queue.submit([])
+  device.destroy()
+  expect((await device.lost).reason).toBe('destroyed')
+})
+
 test('what is written in the middle of a careful replay comes after what was done before it', async () => {
   const device = await protectDevice({
     backoffMs: [0, 0, 0],

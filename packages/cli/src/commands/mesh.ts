@@ -85,6 +85,11 @@ async function status(options: MeshCommandOptions, { terminal, signal }: Command
     print(
       `\n${colors.yellow('!')} ${port}  ${plain(remoteName ?? 'a host')}, not in the mesh${interfaceName === undefined ? '' : ` (${interfaceName})`}`,
     )
+  for (const { id, name } of loadPeers(options.directory ?? defaultMeshDirectory()))
+    if (!peers.some((peer) => peer.id === id))
+      print(
+        `\n${colors.yellow('!')} ${plain(name)}  ${colors.dim(id.slice(0, 16))}  paired, and not here. ${howToJoin}`,
+      )
   for (const finding of findings) {
     print()
     printFinding(finding, terminal)
@@ -206,6 +211,9 @@ async function receive(
   await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
 }
 
+/** What makes a paired host show up: the commands that ask and leave are no members. */
+const howToJoin = 'It has to run egpu mesh receive or a program with @egpu/mesh. Without a cable both need --lan.'
+
 /** Peers by name or key; all when nobody in particular is wanted. */
 function chosen(mesh: ThunderboltMesh, wanted: string | undefined): readonly MeshPeer[] {
   const peers = mesh.peers.filter(
@@ -214,7 +222,7 @@ function chosen(mesh: ThunderboltMesh, wanted: string | undefined): readonly Mes
   if (peers.length > 0) return peers
   throw new EGpuError(
     EGpuErrorCode.PeerLost,
-    wanted === undefined ? 'no peer is connected' : `no peer called ${wanted} is connected`,
+    `no peer ${wanted === undefined ? '' : `called ${wanted} `}is connected; pair with it once (egpu mesh pair). ${howToJoin}`,
   )
 }
 

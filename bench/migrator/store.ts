@@ -1,8 +1,9 @@
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { crc32 } from 'node:zlib'
 import { directoryStore } from '@egpu/migrator/node'
 import type { DirectoryStore } from '@egpu/migrator/node'
@@ -19,6 +20,10 @@ const rounds = 7
  */
 export async function measure(): Promise<Figure[]> {
   const directory = await mkdtemp(join(tmpdir(), 'egpu-bench-store-'))
+  const shell = new Shell()
+  const dd = (...operands: readonly string[]): Promise<void> => shell.run('dd', 'bs=1M', 'status=none', ...operands)
+  // Out of the page cache, so that the next read comes from the disk.
+  const forget = (path: string): Promise<void> => dd(`if=${path}`, 'iflag=nocache', 'count=0')
   try {
     const source = join(directory, 'source')
     const bytes = noise(byteLength)
@@ -32,11 +37,11 @@ export async function measure(): Promise<Figure[]> {
       // Nothing is like the round before, so nothing can be left out.
       for (let at = 0; at < bytes.byteLength; at += 4_096) bytes[at] = (bytes[at] as number) + 1
       await writeFile(source, bytes)
-      spawnSync('sync', ['-f', source])
+      await shell.run('sync', '-f', source)
       // Whoever is second finds the disk busy with what the first left to do.
       const turns = [
         async () =>
-          times.copies.push(await timed(async () => dd(`if=${source}`, `of=${join(directory, 'copy')}`, 'conv=fsync'))),
+          times.copies.push(await timed(() => dd(`if=${source}`, `of=${join(directory, 'copy')}`, 'conv=fsync'))),
         async () => {
           const before = process.cpuUsage()
           times.saves.push(await timed(() => save(store, token, bytes)))
@@ -46,11 +51,11 @@ export async function measure(): Promise<Figure[]> {
       ]
       for (const turn of round % 2 === 0 ? turns : turns.reverse()) await turn()
       const pack = await packIn(join(home, 'workloads', 'w-bench'))
-      forget(pack)
-      times.coldReads.push(await timed(async () => dd(`if=${pack}`, 'of=/dev/null')))
-      forget(pack)
+      await forget(pack)
+      times.coldReads.push(await timed(() => dd(`if=${pack}`, 'of=/dev/null')))
+      await forget(pack)
       times.coldRestores.push(await timed(() => restore(store)))
-      times.reads.push(await timed(async () => dd(`if=${pack}`, 'of=/dev/null')))
+      times.reads.push(await timed(() => dd(`if=${pack}`, 'of=/dev/null')))
       times.restores.push(await timed(() => restore(store)))
       const [newest] = await store.list('bench')
       await store.remove('bench', newest?.generation ?? 0)
@@ -72,6 +77,7 @@ export async function measure(): Promise<Figure[]> {
       },
     ]
   } finally {
+    shell.close()
     await rm(directory, { recursive: true, force: true })
   }
 }
@@ -113,14 +119,25 @@ async function timed(work: () => Promise<void>): Promise<number> {
   return performance.now() - startedAt
 }
 
-function dd(...operands: readonly string[]): void {
-  const { status, stderr } = spawnSync('dd', ['bs=1M', ...operands], { encoding: 'utf8' })
-  if (status !== 0) throw new Error(`dd failed: ${stderr}`)
-}
+/**
+ * Started once: this process is large, to start another from it takes as long as `dd` itself, and leaves each page of its
+ * memory to be faulted in again by whoever writes to it next.
+ */
+class Shell {
+  readonly #process = spawn('sh', { stdio: ['pipe', 'pipe', 'inherit'] })
+  readonly #answers = createInterface({ input: this.#process.stdout })[Symbol.asyncIterator]()
 
-/** Out of the page cache, so that the next read comes from the disk. */
-function forget(path: string): void {
-  dd(`if=${path}`, 'iflag=nocache', 'count=0')
+  /** Rejects where it did not end with 0. */
+  async run(...words: readonly string[]): Promise<void> {
+    const line = words.map((word) => `'${word}'`).join(' ')
+    this.#process.stdin.write(`${line}; echo $?\n`)
+    const { value } = await this.#answers.next()
+    if (value !== '0') throw new Error(`${line} ended with ${value}`)
+  }
+
+  close(): void {
+    this.#process.stdin.end()
+  }
 }
 
 async function save(store: DirectoryStore, token: number, bytes: Uint8Array): Promise<void> {

@@ -47,6 +47,7 @@ export function directoryStore(directory: string, options: DirectoryStoreOptions
   const home = `${root}/workloads`
   const shelves = new Map<string, WorkloadDirectory>()
   const buffers: Uint8Array<SharedArrayBuffer>[] = []
+  const spare: Uint8Array<ArrayBuffer>[] = []
   let opening: Promise<StoreLock> | undefined
   let isClosed = false
 
@@ -76,7 +77,7 @@ export function directoryStore(directory: string, options: DirectoryStoreOptions
     if (found !== undefined && found.kind !== 'directory') {
       throw new EGpuError(EGpuErrorCode.CheckpointCorrupt, `${path} is no directory but a link or a file; remove it`)
     }
-    const shelf = new WorkloadDirectory({ fs, path, workloadId, lock, chunkBytes, zstdLevel, buffers })
+    const shelf = new WorkloadDirectory({ fs, path, workloadId, lock, chunkBytes, zstdLevel, buffers, spare })
     shelves.set(workloadId, shelf)
     await shelf.sweep()
     return shelf

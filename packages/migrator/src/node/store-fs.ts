@@ -4,6 +4,8 @@ import { makeDirectory } from './make-directory.ts'
 
 /** One open file. */
 export interface StoreFile {
+  /** Optional: what this process knows it by, for threads that read it themselves. */
+  readonly fd?: number | undefined
   /** Reads into `into`; resolves with the count, which is short only at the end of the file. */
   read(into: Uint8Array, position: number): Promise<number>
   /** Writes all of `bytes`. */
@@ -49,6 +51,7 @@ export const nodeFs: StoreFs = {
     const flags = mode === 'read' ? O_RDONLY | noFollow : O_WRONLY | O_CREAT | O_EXCL | noFollow
     const handle = await open(path, flags, 0o600)
     return {
+      fd: handle.fd,
       async read(into, position) {
         let done = 0
         while (done < into.byteLength) {

@@ -38,6 +38,8 @@ export interface WorkloadDirectoryOptions {
   readonly chunkBytes: number
   readonly zstdLevel: number | undefined
   readonly buffers: Uint8Array<SharedArrayBuffer>[]
+  /** The same, for reading. */
+  readonly spare: Uint8Array<ArrayBuffer>[]
 }
 
 /**
@@ -128,7 +130,7 @@ export class WorkloadDirectory {
 
   async open(generation: number, options: { readonly thorough?: boolean } = {}): Promise<SavedState> {
     await this.#look()
-    const { fs, path, workloadId } = this.#options
+    const { fs, path, workloadId, spare } = this.#options
     const manifest = this.#manifests.get(generation)
     const damage = this.#damaged.get(generation)
     if (damage !== undefined) throw damage
@@ -141,7 +143,7 @@ export class WorkloadDirectory {
       parts: manifest.parts.map(({ name, byteLength }) => ({ name, byteLength })),
       read: (name, { signal, transient }: ReadOptions = {}) => {
         const part = manifest.parts.find((candidate) => candidate.name === name)
-        if (part !== undefined) return readPart(fs, path, part, { signal, transient, ...options })
+        if (part !== undefined) return readPart(fs, path, part, { signal, transient, spare, ...options })
         throw new EGpuError(EGpuErrorCode.CheckpointNotFound, `checkpoint ${generation} has no part '${name}'`)
       },
     }

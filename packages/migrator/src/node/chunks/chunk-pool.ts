@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { crc32 } from 'node:zlib'
-import type { Compressed, Digest, Job, JobResult } from './jobs.ts'
+import type { Compressed, Digest, Job, JobResult, ReadBack, ReadJob } from './jobs.ts'
 
 /** More threads than this only take time from the work that is being saved. */
 const mostWorkers = 2
@@ -23,6 +23,11 @@ interface Answer {
   readonly noZstd?: boolean
 }
 
+interface ReadPlace extends Omit<ReadJob, 'kind' | 'bytes'> {
+  /** Handed over: it is gone until it comes back. */
+  readonly memory: () => Uint8Array<ArrayBuffer>
+}
+
 /** Nothing is wrong with the data: this process cannot read or write zstd. */
 export class NoZstd extends Error {}
 
@@ -31,11 +36,13 @@ class ChunkWorker {
   readonly #worker: Worker
   readonly #waiting = new Map<number, Waiting>()
   #jobs = 0
+  #isUp = false
 
   constructor(path: string, onEnd: (worker: ChunkWorker) => void) {
     const worker = new Worker(path, { execArgv: [] })
     this.#worker = worker
     worker.unref()
+    worker.on('online', () => (this.#isUp = true))
     worker.on('message', ({ id, result, error = '', noZstd = false }: Answer) => {
       const waiting = this.#waiting.get(id)
       this.#waiting.delete(id)
@@ -52,6 +59,11 @@ class ChunkWorker {
     worker.on('exit', (code) => end(new Error(`the thread that hashes ended with ${code}`)))
   }
 
+  /** It runs, and takes no tenth of a second to begin. */
+  get isUp(): boolean {
+    return this.#isUp
+  }
+
   get load(): number {
     return this.#waiting.size
   }
@@ -66,17 +78,27 @@ class ChunkWorker {
   }
 }
 
-/** Threads for hashing and compressing, shared by all stores of the process and started when first needed. */
+/** Threads for hashing, compressing and reading, shared by all stores of the process and started when first needed. */
 class ChunkPool {
   readonly #workers: ChunkWorker[] = []
   #isBroken = false
 
-  /** Of bytes in shared memory. Without threads it is done here: slower, but right. */
+  /** Of bytes in shared memory. Without threads, and until they run, it is done here: slower, but right. */
   async digest(bytes: Uint8Array): Promise<Digest> {
-    if (bytes.byteLength < worthAThread) return digestHere(bytes)
-    const worker = this.#free()
+    const worker = bytes.byteLength < worthAThread ? undefined : this.#ready()
     if (worker === undefined) return digestHere(bytes)
     return (await worker.run({ kind: 'digest', bytes }, []).catch(() => digestHere(bytes))) as Digest
+  }
+
+  /**
+   * Reads neighbouring chunks into `memory()` and takes the CRC-32 of each. `undefined` where there is no thread for that
+   * now. Rejects where it could not be read; the same read made here tells why.
+   */
+  read({ memory, ...place }: ReadPlace): Promise<ReadBack> | undefined {
+    const worker = this.#ready()
+    if (worker === undefined) return undefined
+    const bytes = memory()
+    return worker.run({ kind: 'read', bytes, ...place }, [bytes.buffer]) as Promise<ReadBack>
   }
 
   /** Rejects with `NoZstd` where there is none. */
@@ -94,6 +116,11 @@ class ChunkPool {
     const worker = this.#free()
     if (worker === undefined) throw new NoZstd('no thread could be started for zstd')
     return worker
+  }
+
+  #ready(): ChunkWorker | undefined {
+    const worker = this.#free()
+    return worker?.isUp === true ? worker : this.#workers.find(({ isUp }) => isUp)
   }
 
   #free(): ChunkWorker | undefined {

@@ -4,12 +4,20 @@ import { messageOf } from '../../failure.ts'
 import type { ChunkRef } from '../manifest.ts'
 import { chunkPool, NoZstd } from './chunk-pool.ts'
 
-/** The content of a chunk from what is stored of it; rejects with `EGPU_CHECKPOINT_CORRUPT` rather than give a wrong one. */
-export async function contentOf(chunk: ChunkRef, stored: Uint8Array, of: string): Promise<Uint8Array> {
+/**
+ * The content of a chunk from what is stored of it; rejects with `EGPU_CHECKPOINT_CORRUPT` rather than give a wrong one.
+ * `crc`: CRC-32 of `stored`, where it is known.
+ */
+export async function contentOf(
+  chunk: ChunkRef,
+  stored: Uint8Array,
+  of: string,
+  crc: number = crc32(stored),
+): Promise<Uint8Array> {
   if (stored.byteLength !== chunk.storedBytes) {
     throw corrupt(`${stored.byteLength} of the ${chunk.storedBytes} bytes of a chunk of ${of} are there`)
   }
-  if (crc32(stored) !== chunk.crc32) throw corrupt(`a chunk of ${of} in ${chunk.pack} was altered (CRC-32)`)
+  if (crc !== chunk.crc32) throw corrupt(`a chunk of ${of} in ${chunk.pack} was altered (CRC-32)`)
   if (chunk.storedBytes === chunk.byteLength) return stored
   // A frame that says how long it gets cannot take more memory than a chunk may.
   if (contentLength(stored) !== chunk.byteLength)

@@ -5,41 +5,39 @@ import type { ChunkRef, ManifestPart } from '../manifest.ts'
 import { hasCode } from '../store-fs.ts'
 import type { StoreFile, StoreFs } from '../store-fs.ts'
 import { contentOf, corrupt } from './content.ts'
-
-/** Neighbouring chunks are read together up to this many bytes: each call costs a trip to the thread pool. */
-const runBytes = 2 ** 20
+import { runBytes, RunReader } from './run-reader.ts'
+import type { ReadRun, Run } from './run-reader.ts'
 
 /**
- * Runs that are read ahead of the one being checked: enough for a disk. More memory than this is out of the processor's
- * cache before it is checked, and to touch it for the first time costs more than to read: four times as much of it made
- * a restore take twice as long.
+ * Runs that are read ahead of the one that is out: enough for a disk, and for two threads that read and check them. More
+ * memory than this is out of the processor's cache by then, and to touch it for the first time costs more than to read.
  */
-const readAhead = 2
+const readAhead = 3
+
+/** Less than this is read and checked here before threads for it have started. */
+const worthThreads = 2 ** 24
 
 export interface ReadPartOptions extends ReadOptions {
   /** Checks the SHA-256 of each chunk too; CRC-32 finds every accident, this finds intent as well. */
   readonly thorough?: boolean | undefined
+  /** Memory that earlier reads are done with. */
+  readonly spare: Uint8Array<ArrayBuffer>[]
 }
 
 /** The bytes of one part, chunk by chunk, each checked before it is handed over. */
 export async function* readPart(
   fs: StoreFs,
   directory: string,
-  { name, chunks }: ManifestPart,
-  { signal, transient = false, thorough = false }: ReadPartOptions,
+  { name, byteLength, chunks }: ManifestPart,
+  { signal, transient = false, thorough = false, spare }: ReadPartOptions,
 ): AsyncGenerator<Uint8Array> {
   const packs = new Map<string, Promise<StoreFile>>()
-  const pending: Promise<Uint8Array<ArrayBuffer>>[] = []
-  const spare: Uint8Array<ArrayBuffer>[] = []
-  const read = async (run: Run): Promise<Uint8Array<ArrayBuffer>> => {
+  const pending: Promise<ReadRun>[] = []
+  const reader = new RunReader({ transient, threads: byteLength >= worthThreads, spare })
+  const read = async (run: Run): Promise<ReadRun> => {
     let opening = packs.get(run.pack)
     if (opening === undefined) packs.set(run.pack, (opening = openPack(fs, directory, run.pack)))
-    const file = await opening
-    const whole = spare.pop() ?? freshMemory(transient ? Math.max(runBytes, run.storedBytes) : run.storedBytes)
-    const bytes = whole.byteLength < run.storedBytes ? freshMemory(run.storedBytes) : whole
-    const count = await file.read(bytes.subarray(0, run.storedBytes), run.offset)
-    if (count < run.storedBytes) throw corrupt(`${run.pack} ends within a chunk of part '${name}'`)
-    return bytes
+    return reader.read(await opening, run)
   }
   const runs = runsOf(chunks)
   try {
@@ -52,18 +50,18 @@ export async function* readPart(
         next += 1
       }
       signal?.throwIfAborted()
-      const together = await (pending.shift() as Promise<Uint8Array<ArrayBuffer>>)
-      for (const chunk of run.chunks) {
+      const together = await (pending.shift() as Promise<ReadRun>)
+      for (const [place, chunk] of run.chunks.entries()) {
         signal?.throwIfAborted()
         const at = chunk.offset - run.offset
-        const stored = together.subarray(at, at + chunk.storedBytes)
-        const bytes = await contentOf(chunk, stored, `part '${name}'`)
+        const stored = together.bytes.subarray(at, at + chunk.storedBytes)
+        const bytes = await contentOf(chunk, stored, `part '${name}'`, together.crcs[place])
         if (thorough && createHash('sha256').update(bytes).digest('hex') !== chunk.sha256) {
           throw corrupt(`a chunk of part '${name}' in ${run.pack} was altered (SHA-256)`)
         }
         yield bytes
       }
-      if (transient) spare.push(together)
+      reader.giveBack(together)
     }
   } finally {
     await Promise.allSettled(pending)
@@ -71,23 +69,10 @@ export async function* readPart(
   }
 }
 
-/** Every byte of it is read into before any is looked at, so there is no need to clear it. */
-function freshMemory(byteLength: number): Uint8Array<ArrayBuffer> {
-  return Buffer.allocUnsafeSlow(byteLength)
-}
-
 /** Whether a chunk is still what was written. */
 export async function isIntact(file: StoreFile, { offset, storedBytes, crc32: expected }: ChunkRef): Promise<boolean> {
   const bytes = new Uint8Array(storedBytes)
   return (await file.read(bytes, offset)) === storedBytes && crc32(bytes) === expected
-}
-
-/** Chunks that lie one behind the other in one pack. */
-interface Run {
-  readonly pack: string
-  readonly offset: number
-  storedBytes: number
-  readonly chunks: ChunkRef[]
 }
 
 function runsOf(chunks: readonly ChunkRef[]): readonly Run[] {

@@ -1,6 +1,7 @@
-// The thread that hashes and compresses chunks for ./chunk-pool.ts, beside the one that works. Plain JavaScript because
+// The thread that hashes, compresses and reads chunks for ./chunk-pool.ts, beside the one that works. Plain JavaScript because
 // a worker thread of Node 20 loads nothing else, and tests run the same file as users.
 import { createHash } from 'node:crypto'
+import { readSync } from 'node:fs'
 import * as zlib from 'node:zlib'
 import { parentPort } from 'node:worker_threads'
 
@@ -53,6 +54,21 @@ async function carryOut(job) {
     case 'expand': {
       const codec = await (zstd ??= loadZstd())
       return { bytes: new Uint8Array(codec.expand(job.stored, job.byteLength)) }
+    }
+    case 'read': {
+      const { fd, offset, bytes, lengths } = job
+      const crcs = []
+      let count = 0
+      for (const length of lengths) {
+        const end = count + length
+        for (let got = -1; count < end && got !== 0; count += got) {
+          got = readSync(fd, bytes, count, end - count, offset + count)
+        }
+        if (count < end) break
+        // While it is in this processor's cache.
+        crcs.push(zlib.crc32(bytes.subarray(end - length, end)))
+      }
+      return { bytes, count, crcs }
     }
   }
 }

@@ -8,7 +8,7 @@ export interface Seen {
 }
 
 /** Generous: two emulated processors on two busy ones. */
-const patienceMs = 60_000
+const patienceMs = 300_000
 
 /** A watch that runs in the guest, read from outside. */
 export class GuestWatch {

@@ -36,7 +36,7 @@ export class HarnessError extends Error {
 }
 
 /** Generous: the whole suite shares two cores with whatever else runs. */
-const callTimeoutMs = 120_000
+const callTimeoutMs = 400_000
 
 /** A virtual machine under software emulation, its monitor, and the agent inside it. */
 export class Vm implements AsyncDisposable {

@@ -59,3 +59,20 @@ export function withDeadline<T>(work: (signal: AbortSignal) => Promise<T>, deadl
 async function start<T>(work: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
   return work(signal)
 }
+
+/**
+ * Sleeps until the time is up or one of the signals fires. Not `AbortSignal.any`: in Node 20 a signal that lives as long
+ * as a device keeps a little of each one that was ever made from it.
+ */
+export async function sleepUnless(
+  clock: Clock,
+  ms: number,
+  signals: readonly (AbortSignal | undefined)[],
+): Promise<void> {
+  if (signals.some((signal) => signal?.aborted === true)) return
+  const timer = new AbortController()
+  const wake = (): void => timer.abort(noLonger)
+  for (const signal of signals) signal?.addEventListener('abort', wake, { once: true })
+  await clock.sleep(ms, { signal: timer.signal }).catch(() => undefined)
+  for (const signal of signals) signal?.removeEventListener('abort', wake)
+}

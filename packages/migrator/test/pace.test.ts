@@ -1,3 +1,5 @@
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { VirtualClock } from '@egpu/driver-sim'
 import { CheckpointManager, memoryStore, Pace } from '@egpu/migrator'
 import { describe, expect, it } from 'vitest'
@@ -17,6 +19,23 @@ describe('Pace', () => {
     await clock.runUntil(sending)
     expect(at.at(-1)).toBeCloseTo(4_900, 0)
     for (const from of at) expect(at.filter((ms) => ms > from && ms <= from + 1_000).length).toBeLessThanOrEqual(11)
+  })
+
+  it('leaves nothing behind of waits that are over, however long the device lives', async () => {
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void
+    let now = 0
+    const clock = { now: () => now, sleep: async (ms: number) => void (now += ms) }
+    const pace = new Pace({ clock, bytesPerSecond: 1_000 })
+    const { signal } = new AbortController()
+    const usedAfter = async (waits: number): Promise<number> => {
+      for (let i = 0; i < waits; i += 1) await pace.take(1_000, { signal })
+      await new Promise((resolve) => setImmediate(resolve))
+      collect()
+      return getHeapStatistics().used_heap_size
+    }
+    const before = await usedAfter(1_000)
+    expect((await usedAfter(100_000)) - before).toBeLessThan(4e6)
   })
 
   it('halves its rate each time the link counts more errors, and takes that back in calm times', async () => {

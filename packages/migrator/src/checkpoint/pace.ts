@@ -1,5 +1,5 @@
 import type { AbortOptions, Clock } from '@egpu/core'
-import { noLonger } from '../deadline.ts'
+import { noLonger, sleepUnless } from '../deadline.ts'
 
 /** So much may go at once after a pause. */
 const burstMs = 100
@@ -113,8 +113,7 @@ export class Pace {
     const waitMs = this.#freeAt - now
     if (waitMs <= 0) return
     const hurry = this.#hurry.signal
-    const wake = signal === undefined ? hurry : AbortSignal.any([signal, hurry])
-    await this.#clock.sleep(waitMs, { signal: wake }).catch(() => undefined)
+    await sleepUnless(this.#clock, waitMs, [signal, hurry])
     signal?.throwIfAborted()
   }
 

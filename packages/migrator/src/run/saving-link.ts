@@ -1,5 +1,5 @@
 import type { AbortOptions, Clock } from '@egpu/core'
-import { noLonger } from '../deadline.ts'
+import { noLonger, sleepUnless } from '../deadline.ts'
 import { Pace } from '../checkpoint/pace.ts'
 import { RescueLine } from './rescue-line.ts'
 import type { Turn } from './rescue-line.ts'
@@ -86,8 +86,7 @@ export class Passage {
     while (!this.#hurry.signal.aborted) {
       const waitMs = this.#link.closedUntil(this.#workloadId) - this.#clock.now()
       if (waitMs <= 0) break
-      const wake = [signal, this.#hurry.signal, this.#turnChanged()].filter((one) => one !== undefined)
-      await this.#clock.sleep(waitMs, { signal: AbortSignal.any(wake) }).catch(() => undefined)
+      await sleepUnless(this.#clock, waitMs, [signal, this.#hurry.signal, this.#turnChanged()])
       signal?.throwIfAborted()
     }
     if (this.#link.isPressed) this.#rush()

@@ -1,29 +1,32 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { pullManifest } from '../../packages/mesh/src/bulk/pull-file.ts'
-import { chunkRefs } from '../../packages/mesh/src/bulk/manifest.ts'
-import { pull } from '../../packages/mesh/src/bulk/pull.ts'
+import { remotePull } from '../../packages/mesh/test/bulk/remote-puller.ts'
 import { remoteSender } from '../../packages/mesh/test/bulk/remote-sender.ts'
+import { Network } from '../../packages/mesh/test/helpers/namespaces.ts'
 import { percentile } from '../figure.ts'
 import type { Figure } from '../figure.ts'
 
 /** In memory, so that no disk is measured. */
 const memory = '/dev/shm'
-/** Long enough that dialling, and compiling in the sender's fresh process, do not count. */
+/** Long enough that dialling, and compiling in fresh processes, do not count. */
 const byteLength = 2 ** 31
 const rounds = 3
+const cable = 'thunderbolt0'
+const [here, there] = ['10.78.0.1', '10.78.0.2'] as const
 
 type Mode = 'plain' | 'integrity' | 'tlsOnly' | 'encrypted'
 
-/** A pull from another process against iperf3 and against a bare TLS stream of Node, turn by turn, over loopback. */
+/** A pull from another host against iperf3 and against a bare TLS stream of Node, turn by turn, over one veth. */
 export async function measure(): Promise<Figure[]> {
   const home = await mkdtemp(join(memory, 'egpu-bench-pull-'))
+  await using network = await Network.create({ hosts: ['a', 'b'] })
   try {
+    await network.join({ host: 'a', interfaceName: cable }, { host: 'b', interfaceName: cable })
+    await network.ip('a', 'addr', 'add', `${here}/24`, 'dev', cable)
+    await network.ip('b', 'addr', 'add', `${there}/24`, 'dev', cable)
     const path = join(home, 'file')
     await noiseFile(path)
     const gbps: Record<Mode | 'iperf3' | 'tls', number[]> = {
@@ -35,12 +38,12 @@ export async function measure(): Promise<Figure[]> {
       tls: [],
     }
     for (let round = 0; round < rounds; round += 1) {
-      gbps.iperf3.push(await iperf3())
-      gbps.plain.push(await pulled(path, 'plain'))
-      gbps.integrity.push(await pulled(path, 'integrity'))
-      gbps.tls.push(await bareTls())
-      gbps.tlsOnly.push(await pulled(path, 'tlsOnly'))
-      gbps.encrypted.push(await pulled(path, 'encrypted'))
+      gbps.iperf3.push(await iperf3(network))
+      gbps.plain.push(await pulled(network, path, 'plain'))
+      gbps.integrity.push(await pulled(network, path, 'integrity'))
+      gbps.tls.push(await bareTls(network))
+      gbps.tlsOnly.push(await pulled(network, path, 'tlsOnly'))
+      gbps.encrypted.push(await pulled(network, path, 'encrypted'))
     }
     return [
       compared('pull in the clear, unchecked', gbps.plain, gbps.iperf3, 'iperf3, one stream', 0.9),
@@ -70,54 +73,36 @@ async function noiseFile(path: string): Promise<void> {
   if (status !== 0) throw new Error('dd failed')
 }
 
-function rate(startedAt: number): number {
-  return (byteLength * 8) / (performance.now() - startedAt) / 1e6
-}
-
-async function pulled(path: string, mode: Mode): Promise<number> {
-  await using sender = await remoteSender({ path, encrypted: mode === 'encrypted' || mode === 'tlsOnly' })
-  const links = [{ name: 'loopback', host: '127.0.0.1' }]
-  const source = { address: sender.address, links, ticket: () => sender.ticket() }
-  const chunks = chunkRefs(await pullManifest(source, sender.ref))
-  const startedAt = performance.now()
-  const { bytes } = await pull(source, chunks, async () => {}, { verify: mode === 'integrity' || mode === 'encrypted' })
-  if (bytes !== byteLength) throw new Error(`${bytes} of ${byteLength} bytes came`)
-  return rate(startedAt)
-}
-
-async function iperf3(): Promise<number> {
-  const port = await freePort()
-  const server = spawn('iperf3', ['-s', '-1', '--forceflush', '-p', String(port)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+async function pulled(network: Network, path: string, mode: Mode): Promise<number> {
+  await using sender = await remoteSender({
+    path,
+    encrypted: mode === 'encrypted' || mode === 'tlsOnly',
+    host: '::',
+    inside: (command, ...args) => network.inside('b', command, ...args),
   })
+  const { ms, bytes } = await remotePull(network, 'a', sender, {
+    links: [{ name: cable, host: there }],
+    verify: mode === 'integrity' || mode === 'encrypted',
+  })
+  if (bytes !== byteLength) throw new Error(`${bytes} of ${byteLength} bytes came`)
+  return (bytes * 8) / ms / 1e6
+}
+
+async function iperf3(network: Network): Promise<number> {
+  const server = network.spawn('b', 'iperf3', ['-s', '-1', '--forceflush'])
   const exited = once(server, 'exit')
-  await once(server.stdout, 'data')
-  const client = spawn('iperf3', ['-c', '127.0.0.1', '-p', String(port), '-n', String(byteLength), '-J'])
-  const output = (await client.stdout.toArray()).join('')
+  await once(server.stdout as NodeJS.ReadableStream, 'data')
+  const output = await network.run('a', 'iperf3', '-c', there, '-R', '-n', String(byteLength), '-J')
   await exited
-  return (
-    (JSON.parse(output) as { end: { sum_received: { bits_per_second: number } } }).end.sum_received.bits_per_second /
-    1e9
-  )
+  const { end } = JSON.parse(output) as { end: { sum_received: { bits_per_second: number } } }
+  return end.sum_received.bits_per_second / 1e9
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
-
-/** `tls.connect` and 'data', between two other processes. */
-async function bareTls(): Promise<number> {
+/** `tls.connect` and 'data', between two hosts. */
+async function bareTls(network: Network): Promise<number> {
   const script = fileURLToPath(new URL('../../packages/mesh/test/bulk/tls-stream.ts', import.meta.url))
   const args = ['--conditions=@egpu/source', '--import=tsx', script]
-  const sender = spawn(process.execPath, [...args, 'send', String(byteLength)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const [port] = (await once(sender.stdout, 'data')) as [Buffer]
-  const receiver = spawn(process.execPath, [...args, 'receive', port.toString().trim()])
-  return Number((await receiver.stdout.toArray()).join(''))
+  const sender = network.spawn('b', process.execPath, [...args, 'send', String(byteLength)])
+  const [port] = (await once(sender.stdout as NodeJS.ReadableStream, 'data')) as [Buffer]
+  return Number(await network.run('a', process.execPath, ...args, 'receive', there, port.toString().trim()))
 }

@@ -45,7 +45,7 @@ export class NativeHost implements AsyncDisposable {
 
   private constructor(config: HostConfig) {
     // A session of its own: Ctrl-C in the terminal must not end it in the middle of a step.
-    this.#child = fork(hostFile(), [JSON.stringify(config)], {
+    this.#child = fork(hostFile(), [JSON.stringify(config), String(process.pid)], {
       detached: true,
       // It lives for days beside the application: what it throws away is collected early.
       execArgv: ['--max-semi-space-size=1'],

@@ -8,6 +8,7 @@ import { ResourceManager } from './resource-manager.js'
 
 /** @type {import('../host/protocol.ts').HostConfig} */
 const config = JSON.parse(process.argv[2] ?? '{}')
+const starter = Number(process.argv[3])
 
 /** NVML_ERROR_TIMEOUT, and how long one wait is. */
 const TIMEOUT = 10
@@ -25,7 +26,7 @@ let isWatching = false
 function openNvml() {
   if (nvml !== undefined) return nvml
   loadNvml(config.nvmlLibrary)
-  dieWithParent(config.systemLibrary)
+  dieWithParent(config.systemLibrary, starter)
   nvml = new Nvml(config.nvmlLibrary)
   return nvml
 }

@@ -108,10 +108,12 @@ export function openSystem(path) {
  * Has the kernel end this process when the one that started it ends, in whatever way: in the middle of a call that hangs,
  * nothing else would, and the GPU would stay open. PR_SET_PDEATHSIG of prctl(2).
  * @param {string} path libc, or what a test has in its place
+ * @param {number} starter the pid of the one that started it, which may have ended by now
  */
-export function dieWithParent(path) {
+export function dieWithParent(path, starter) {
   const prctl = load(path).func('int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long)')
   prctl(1, constants.signals.SIGKILL, 0, 0, 0)
+  if (process.ppid !== starter) process.kill(process.pid, 'SIGKILL')
 }
 
 /** Where the bytes of a buffer are, for structures that point to others. @param {Buffer} buffer @returns {bigint} */

@@ -7,14 +7,19 @@ import type { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ChunkRef } from '../../src/bulk/chunk.ts'
 import type { BulkLink } from '../../src/bulk/lane.ts'
-import { pullFile } from '../../src/bulk/pull-file.ts'
+import { chunkRefs } from '../../src/bulk/manifest.ts'
+import { pullFile, pullManifest } from '../../src/bulk/pull-file.ts'
+import { pull } from '../../src/bulk/pull.ts'
 import type { BulkAddress } from '../../src/bulk/server.ts'
 
 export interface PullJob {
   readonly address: BulkAddress
   readonly links: readonly BulkLink[]
   readonly ref: ChunkRef
-  readonly to: string
+  /** A file. Left out, what comes is thrown away. */
+  readonly to?: string | undefined
+  /** For what is thrown away; files are always checked. */
+  readonly verify?: boolean | undefined
   readonly patienceMs?: number | undefined
 }
 
@@ -38,7 +43,7 @@ subscribe('net.client.socket', (message) => void sockets.push((message as { read
 const receivedBytes = (): number => sockets.reduce((sum, { bytesRead }) => sum + bytesRead, 0)
 const tickets: ((token: string) => void)[] = []
 
-async function work({ address, links, ref, to, patienceMs }: PullJob): Promise<void> {
+async function work({ address, links, ref, to, verify, patienceMs }: PullJob): Promise<void> {
   const ticket = (): Promise<string> =>
     new Promise((resolve) => {
       tickets.push(resolve)
@@ -54,9 +59,13 @@ async function work({ address, links, ref, to, patienceMs }: PullJob): Promise<v
       rssBytes.most = Math.max(rssBytes.most, rss)
     }
   })()
+  const source = { address, links, ticket }
   const startedAt = performance.now()
   try {
-    const { bytes } = await pullFile({ address, links, ticket }, ref, { to, patienceMs })
+    const { bytes } =
+      to === undefined
+        ? await pull(source, chunkRefs(await pullManifest(source, ref)), async () => {}, { verify, patienceMs })
+        : await pullFile(source, ref, { to, patienceMs })
     const ms = performance.now() - startedAt
     stop.abort()
     await watching

@@ -18,7 +18,7 @@ export function tryRemotePull(
   network: Network,
   host: string,
   sender: RemoteSender,
-  job: Pick<PullJob, 'links' | 'to' | 'patienceMs'>,
+  job: Omit<PullJob, 'address' | 'ref'>,
 ): Promise<Done | Failed> {
   const script = fileURLToPath(new URL('./puller-process.ts', import.meta.url))
   const child = network.spawn(host, process.execPath, ['--conditions=@egpu/source', '--import=tsx', script])

@@ -1,4 +1,4 @@
-import { EGpuError } from '@egpu/core'
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions, EGpuDevice, Guest, LeaveResult } from '@egpu/core'
 import { CudaContext } from './context.ts'
 import type { CudaOptions } from './context.ts'
@@ -29,8 +29,9 @@ export interface CudaGuest extends Guest {
 /**
  * Has the CUDA processes of a GPU leave before it is disconnected: `manager.addGuest(cudaGuest({ driver }))`. They move
  * to an equal GPU with room if there is one and if that frees this one, else they are parked in host memory until
- * `resumeParked()`. An abort, at whatever moment, brings back who was parked. One that can do neither is a veto before anybody is stopped; when one fails on the way, those that
- * had been parked come back.
+ * `resumeParked()`. An abort, at whatever moment, brings back who was parked. One that can do neither is a veto before
+ * anybody is stopped; when one fails on the way, those that had been parked come back. One that ends by itself meanwhile
+ * has left like the others.
  *
  * A program that may see several GPUs keeps all of them open wherever it computes, so moving it would free none; one
  * started with `runMovable(…, { gpu })`, or with one GPU in `CUDA_VISIBLE_DEVICES`, takes only its own along.
@@ -55,18 +56,39 @@ export function cudaGuest(options: CudaGuestOptions = {}): CudaGuest {
     }
   }
 
-  const leave = async (device: EGpuDevice, uuid: string, signal: AbortSignal | undefined): Promise<LeaveResult> => {
-    const parked: CudaProcess[] = []
+  /** Has everybody leave, who is parked being noted in `parked`; says why somebody cannot, before that one is stopped. */
+  const empty = async (
+    uuid: string,
+    parked: CudaProcess[],
+    signal: AbortSignal | undefined,
+  ): Promise<{ readonly moved: readonly string[]; readonly reason?: string }> => {
     const moved: string[] = []
-    try {
+    for (;;) {
       const leavings = await planIn(context, uuid, { ...options, signal })
       const staying = leavings.flatMap((one) => (one.how === 'stay' ? [`${namesOf(one)}: ${one.reason}`] : []))
-      if (staying.length > 0) return { left: false, reason: staying.join('; ') }
-      for (const leaving of leavings) {
-        signal?.throwIfAborted()
-        const where = await carryOut(leaving, uuid, context, options, signal)
-        if (where === undefined) parked.push(...leaving.processes.slice(0, 1))
-        moved.push(`${namesOf(leaving)}: ${where === undefined ? 'parked in host memory' : `moved to ${where}`}`)
+      if (staying.length > 0) return { moved, reason: staying.join('; ') }
+      try {
+        for (const leaving of leavings) {
+          signal?.throwIfAborted()
+          const where = await carryOut(leaving, uuid, context, options, signal)
+          if (where === undefined) parked.push(...leaving.processes.slice(0, 1))
+          moved.push(`${namesOf(leaving)}: ${where === undefined ? 'parked in host memory' : `moved to ${where}`}`)
+        }
+        return { moved }
+      } catch (error) {
+        // One that ended by itself has left as well; who is still there is looked up anew, as its group may be.
+        if (!EGpuError.is(error, EGpuErrorCode.ProcessNotFound)) throw error
+      }
+    }
+  }
+
+  const leave = async (device: EGpuDevice, uuid: string, signal: AbortSignal | undefined): Promise<LeaveResult> => {
+    const parked: CudaProcess[] = []
+    try {
+      const { moved, reason } = await empty(uuid, parked, signal)
+      if (reason !== undefined) {
+        await resumeAll(parked)
+        return { left: false, reason }
       }
       await context.release()
       const takeBack = await options.driver?.release(uuid)

@@ -2,7 +2,7 @@ import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
 import type { CudaContext } from '../context.ts'
 import { groupsOf } from '../processes/groups.ts'
-import { isZombie, readProcess } from '../processes/proc.ts'
+import { hasEnded, readProcess } from '../processes/proc.ts'
 import { askKernel, computingOn, memoryOf } from '../processes/survey.ts'
 import { memberOf, namesOf } from './steps.ts'
 import type { Member } from './steps.ts'
@@ -53,7 +53,7 @@ export async function secondLook(
 
 /** Somebody who belongs to the group and is not among those that are stopped. */
 function joinedBy({ procRoot }: CudaContext, own: readonly number[], computing: readonly number[]): number | undefined {
-  const pids = [...new Set([...own, ...computing])].filter((pid) => !isZombie(procRoot, pid))
+  const pids = [...new Set([...own, ...computing])].filter((pid) => !hasEnded(procRoot, pid))
   const groups = groupsOf(pids, (pid) => readProcess(procRoot, pid))
   return own.flatMap((pid) => groups.get(pid) ?? []).find((pid) => !own.includes(pid))
 }

@@ -92,9 +92,7 @@ export class Steps {
     this.assertSame(member)
     const { result, state } = await this.#host.call('cuda.state', { pid: member.pid })
     const named = stateNamed(state)
-    if (result !== CudaResult.Success || named === undefined) {
-      throw new StepFailure('state', member.pid, result, undefined)
-    }
+    if (result !== CudaResult.Success || named === undefined) throw this.#failed('state', member, result, undefined)
     return named
   }
 
@@ -189,9 +187,16 @@ export class Steps {
     const state = await this.state(member).catch((error: unknown) => {
       if (result === CudaResult.Success) throw error
     })
-    if (result !== CudaResult.Success || state !== wanted)
-      throw new StepFailure(step, member.pid, result, state ?? undefined)
+    if (result !== CudaResult.Success || state !== wanted) {
+      throw this.#failed(step, member, result, state ?? undefined)
+    }
     this.taken.push({ pid: member.pid, step, ms })
+  }
+
+  /** A process that ended in the middle of a step is the reason why that failed, whatever the driver answered. */
+  #failed(step: StepName | 'state', member: Member, result: number, state: ProcessState | undefined): StepFailure {
+    this.assertSame(member)
+    return new StepFailure(step, member.pid, result, state)
   }
 
   #limitMs({ bytes }: Member): number {

@@ -13,15 +13,16 @@ export interface ProcessFacts {
   readonly command: readonly string[]
 }
 
-/** `undefined` when there is no such process, or when it has ended and nobody has taken note yet. */
+/** PF_EXITING of linux/sched.h, in the flags of /proc/<pid>/stat. */
+const exiting = 0x4
+
+/** `undefined` when there is no such process, or when it is over. */
 export function readProcess(procRoot: string, pid: number): ProcessFacts | undefined {
   const stat = readText(`${procRoot}/${pid}/stat`)
   if (stat === undefined) return undefined
-  // Field 2 is the name in parentheses, and may hold blanks and parentheses itself (proc_pid_stat(5)).
-  const end = stat.lastIndexOf(')')
-  const fields = stat.slice(end + 2).split(' ')
-  const [state, parent, group] = fields
-  if (state === 'Z' || state === 'X') return undefined
+  const { name, fields } = partsOf(stat)
+  if (isOver(fields)) return undefined
+  const [, parent, group] = fields
   const uid = /^Uid:\s+\d+\s+(\d+)/m.exec(readText(`${procRoot}/${pid}/status`) ?? '')?.[1]
   return {
     pid,
@@ -29,14 +30,26 @@ export function readProcess(procRoot: string, pid: number): ProcessFacts | undef
     parentPid: Number(parent),
     processGroup: Number(group),
     uid: uid === undefined ? undefined : Number(uid),
-    name: stat.slice(stat.indexOf('(') + 1, end),
+    name,
     command: (readText(`${procRoot}/${pid}/cmdline`) ?? '').split('\0').filter((part) => part !== ''),
   }
 }
 
-/** It has ended and its parent has not taken note yet; NVML may go on listing it for a moment. */
-export function isZombie(procRoot: string, pid: number): boolean {
-  return /\) [ZX] /.test(readText(`${procRoot}/${pid}/stat`) ?? '')
+/** It is ending, or has ended and its parent has not taken note yet; NVML may go on listing it for a moment. */
+export function hasEnded(procRoot: string, pid: number): boolean {
+  const stat = readText(`${procRoot}/${pid}/stat`)
+  return stat !== undefined && isOver(partsOf(stat).fields)
+}
+
+/** The name, and the fields from the third on. The name may hold blanks and parentheses itself (proc_pid_stat(5)). */
+function partsOf(stat: string): { readonly name: string; readonly fields: readonly string[] } {
+  const end = stat.lastIndexOf(')')
+  return { name: stat.slice(stat.indexOf('(') + 1, end), fields: stat.slice(end + 2).split(' ') }
+}
+
+/** A process that is exiting keeps its state for a while, and shows an empty address space and no files. */
+function isOver([state, , , , , , flags]: readonly string[]): boolean {
+  return state === 'Z' || state === 'X' || (Number(flags) & exiting) !== 0
 }
 
 /** Resident memory of a process, in bytes. */

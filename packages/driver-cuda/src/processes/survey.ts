@@ -11,7 +11,7 @@ import { whyNotCheckpointable } from './checkpointable.ts'
 import type { NotCheckpointable } from './checkpointable.ts'
 import { groupsOf } from './groups.ts'
 import { heldMinors } from './device-nodes.ts'
-import { elfMachine, isZombie, readProcess, userNames } from './proc.ts'
+import { elfMachine, hasEnded, readProcess, userNames } from './proc.ts'
 import type { ProcessFacts } from './proc.ts'
 import { sharingOf } from './sharing.ts'
 
@@ -61,7 +61,7 @@ export async function survey(context: CudaContext, { signal }: AbortOptions): Pr
     .entries()
     .filter(({ pid, startTime }) => readProcess(context.procRoot, pid)?.startTime === startTime)
   const pids = [...new Set([...computing, ...noted].map(({ pid }) => pid))]
-    .filter((pid) => !isZombie(context.procRoot, pid))
+    .filter((pid) => !hasEnded(context.procRoot, pid))
     .sort((a, b) => a - b)
   const { version, canCheckpoint, states } = await askDriver(context, pids, signal)
   const imports = pids.length === 0 ? [] : await askKernel(context, pids, signal)
@@ -103,7 +103,22 @@ export async function survey(context: CudaContext, { signal }: AbortOptions): Pr
       group: groups.get(pid) ?? [pid],
     }
   })
-  return { gpus, driverVersion, cudaVersion: version, processes }
+  return { gpus, driverVersion, cudaVersion: version, processes: await stillThere(context, processes, { signal }) }
+}
+
+/** Who ended while it was looked at: what was read of it meanwhile would make it look like one that cannot be parked. */
+async function stillThere(
+  context: CudaContext,
+  processes: readonly CudaProcessFacts[],
+  { signal }: AbortOptions,
+): Promise<readonly CudaProcessFacts[]> {
+  const there = processes.filter(({ pid, startTime }) =>
+    startTime === '' ? !hasEnded(context.procRoot, pid) : readProcess(context.procRoot, pid)?.startTime === startTime,
+  )
+  if (there.every(({ startTime }) => startTime !== '')) return there
+  // One that /proc never showed has ended, or belongs to another container: NVML goes on listing the latter.
+  const listed = new Set((await computingOn(context, { signal })).map(({ pid }) => pid))
+  return there.filter(({ pid, startTime }) => startTime !== '' || listed.has(pid))
 }
 
 /** Everybody who computes on a GPU that is awake, with what NVML says of it. */

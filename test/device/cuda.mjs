@@ -328,6 +328,8 @@ await part('noRoomToResume', async () => {
 })
 
 if (uuids.length > 1) {
+  // Memory of the GPUs is compared below, so nobody else may use them.
+  await Promise.all(comparisons)
   await part('moves', async () => {
     const victim = await start(4, 0)
     const memory = await script('cuda-memory.mjs', victim.pid)

@@ -80,30 +80,30 @@ it('vetoes for a program that can do neither, and the others come back', async (
   expect(machine.process(good.pid)).toBe('0 0')
 })
 
-it.each(['a whole group', 'the last program', 'one of a group', 'everybody'])(
-  'lets the GPU go when %s ends by itself meanwhile',
-  async (who) => {
-    const { pids: pair } = await machine.startGroup()
-    const { pid: alone } = await machine.start()
-    const ending = { 'a whole group': pair, 'the last program': [alone], 'one of a group': pair.slice(0, 1) }[who]
-    const doomed = [...(ending ?? [...pair, alone])]
-    const guest = cudaGuest({
-      ...machine.options,
-      driver,
-      alwaysPark: true,
-      onProgress: () => {
-        for (const pid of doomed.splice(0)) process.kill(pid, 'SIGKILL')
-      },
-    })
-    const result = await guest.leave(await device(0), { signal: signal() })
-    expect(result).toMatchObject({ left: true })
-    await machine.until('nobody to compute on the GPU', () =>
-      [...pair, alone].every((pid) => ['gone', '2 0'].includes(machine.process(pid))),
-    )
-    if (who === 'the last program') expect(pair.map((pid) => machine.process(pid))).toEqual(['2 0', '2 0'])
-    if (who === 'a whole group') expect(machine.process(alone)).toBe('2 0')
-  },
-)
+it.each([
+  ['a whole group', [0, 1], [2]],
+  ['the last program', [2], [0, 1]],
+  ['one of a group', [0], [1, 2]],
+  ['everybody', [0, 1, 2], []],
+])('lets the GPU go when %s ends by itself meanwhile', async (_who, ending, parked) => {
+  const { pids: pair } = await machine.startGroup()
+  const pids = [...pair, (await machine.start()).pid]
+  const doomed = ending.map((at) => pids[at] as number)
+  const guest = cudaGuest({
+    ...machine.options,
+    driver,
+    alwaysPark: true,
+    onProgress: () => {
+      for (const pid of doomed.splice(0)) process.kill(pid, 'SIGKILL')
+    },
+  })
+  const result = await guest.leave(await device(0), { signal: signal() })
+  expect(result).toMatchObject({ left: true })
+  expect(parked.map((at) => machine.process(pids[at] as number))).toEqual(parked.map(() => '2 0'))
+  await machine.until('the others to be gone', () =>
+    ending.every((at) => ['gone', '2 0'].includes(machine.process(pids[at] as number))),
+  )
+})
 
 it('resumes everybody who is parked after a re-plug', async () => {
   const victim = await machine.start()

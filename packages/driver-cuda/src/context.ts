@@ -23,7 +23,7 @@ export interface CudaOptions extends LibraryOptions {
   readonly lockTimeoutMs?: number | undefined
   /**
    * How long a step of the driver may take beside copying (at 50 MB/s or more) before it is left behind. 60,000 by
-   * default.
+   * default. Initialising CUDA may take half a minute of it.
    */
   readonly stepTimeoutMs?: number | undefined
   /**
@@ -34,6 +34,9 @@ export interface CudaOptions extends LibraryOptions {
   readonly clock?: Clock | undefined
 }
 
+/** Eight GPUs without persistence mode take ten seconds. */
+const longestInitializeMs = 30_000
+
 /** The outside world, as everything about CUDA processes uses it. */
 export class CudaContext {
   readonly sysfsRoot: string
@@ -42,6 +45,8 @@ export class CudaContext {
   readonly cgroupRoot: string
   readonly lockTimeoutMs: number
   readonly stepTimeoutMs: number
+  /** For `cuInit`, which prepares every GPU of the machine. */
+  readonly initializeTimeoutMs: number
   readonly checkHostMemory: boolean
   readonly clock: Clock
   readonly journal: Journal
@@ -56,6 +61,7 @@ export class CudaContext {
     this.cgroupRoot = options.cgroupRoot ?? '/sys/fs/cgroup'
     this.lockTimeoutMs = checkedTimeout('lockTimeoutMs', options.lockTimeoutMs ?? 10_000)
     this.stepTimeoutMs = checkedTimeout('stepTimeoutMs', options.stepTimeoutMs ?? 60_000)
+    this.initializeTimeoutMs = Math.min(longestInitializeMs, this.stepTimeoutMs)
     this.checkHostMemory = options.checkHostMemory ?? true
     this.clock = options.clock ?? systemClock
     this.journal = new Journal(options.stateDirectory ?? defaultStateDirectory(), this.procRoot)
@@ -68,9 +74,10 @@ export class CudaContext {
 
   /** For `Steps`, as everything here does them. */
   get stepsOptions(): StepsOptions {
-    const { procRoot, clock, stepTimeoutMs } = this
+    const { procRoot, clock, stepTimeoutMs, initializeTimeoutMs } = this
     // Without a signal: what takes back an abort may not be aborted.
-    return { procRoot, clock, stepTimeoutMs, awaitRoom: (member, mapping) => awaitRoom(this, member, mapping) }
+    const room: StepsOptions['awaitRoom'] = (member, mapping) => awaitRoom(this, member, mapping)
+    return { procRoot, clock, stepTimeoutMs, initializeTimeoutMs, awaitRoom: room }
   }
 
   /** Has NVML stay at hand until the returned function is called: starting it would take a tenth of a second. */

@@ -1,7 +1,7 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
 import { assertHostRoom } from './checkpoint/host-room.ts'
-import { permutationOf } from './checkpoint/mapping.ts'
+import { canMove, permutationOf } from './checkpoint/mapping.ts'
 import type { GpuMoves, MappableGpu } from './checkpoint/mapping.ts'
 import { recoverIn } from './checkpoint/recover.ts'
 import { ProcessState } from './checkpoint/results.ts'
@@ -12,9 +12,6 @@ import type { CudaOptions } from './context.ts'
 import type { NotCheckpointable } from './processes/checkpointable.ts'
 import { survey } from './processes/survey.ts'
 import type { CudaProcessFacts, Survey } from './processes/survey.ts'
-
-/** Driver 580, the first whose restore takes a mapping. */
-const firstVersionThatMoves = 13_000
 
 export interface MoveOptions extends TransitionOptions {
   /** Which of several GPUs is left; needed only when the processes use more than one. */
@@ -136,7 +133,7 @@ export class CudaProcess implements CudaProcessFacts {
     moves: GpuMoves,
     { signal }: AbortOptions,
   ): Promise<ReadonlyMap<string, string>> {
-    if (cudaVersion === undefined || cudaVersion < firstVersionThatMoves) {
+    if (!canMove(cudaVersion)) {
       const text = 'moving a process to another GPU needs NVIDIA driver 580 or later; park it, or update the driver'
       throw new EGpuError(EGpuErrorCode.NotSupported, text, { driver: 'cuda' })
     }
@@ -183,10 +180,18 @@ export async function listCudaProcesses(options: CudaOptions & AbortOptions = {}
   return await processesIn(new CudaContext(options), options)
 }
 
+/** The same with what else the look has found. */
+export async function surveyed(
+  context: CudaContext,
+  options: AbortOptions,
+): Promise<Omit<Survey, 'processes'> & { readonly processes: readonly CudaProcess[] }> {
+  const seen = await survey(context, options)
+  return { ...seen, processes: seen.processes.map((facts) => new CudaProcess(context, facts)) }
+}
+
 /** Of one context, so that its owner can end what it has running. */
 export async function processesIn(context: CudaContext, options: AbortOptions): Promise<readonly CudaProcess[]> {
-  const { processes } = await survey(context, options)
-  return processes.map((facts) => new CudaProcess(context, facts))
+  return (await surveyed(context, options)).processes
 }
 
 export function bytesOf(memory: CudaProcessFacts['memory']): number {

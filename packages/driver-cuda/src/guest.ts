@@ -6,6 +6,7 @@ import { processesIn } from './cuda-process.ts'
 import type { CudaProcess } from './cuda-process.ts'
 import type { OnProgress } from './checkpoint/progress.ts'
 import { ProcessState } from './checkpoint/results.ts'
+import type { TransitionOptions } from './checkpoint/transition.ts'
 import type { CudaDriver } from './driver.ts'
 import { planIn } from './leaving.ts'
 import type { Leaving, LeavingOptions } from './leaving.ts'
@@ -26,6 +27,9 @@ export interface CudaGuest extends Guest {
   settled(): Promise<void>
 }
 
+/** Programs that are stopped together. */
+type Group = readonly CudaProcess[]
+
 /**
  * Has the CUDA processes of a GPU leave before it is disconnected: `manager.addGuest(cudaGuest({ driver }))`. They move
  * to an equal GPU with room if there is one and if that frees this one, else they are parked in host memory until
@@ -39,10 +43,7 @@ export interface CudaGuest extends Guest {
 export function cudaGuest(options: CudaGuestOptions = {}): CudaGuest {
   const context = new CudaContext(options)
   /** What a call-off has to undo, by the device that was to go. */
-  const away = new Map<
-    string,
-    { readonly parked: readonly CudaProcess[]; readonly takeBack: (() => void) | undefined }
-  >()
+  const away = new Map<string, { readonly parked: readonly Group[]; readonly takeBack: (() => void) | undefined }>()
   const underWay = new Set<Promise<unknown>>()
   const track = <T>(work: Promise<T>): Promise<T> => {
     const tracked = work.catch(() => undefined).finally(() => underWay.delete(tracked))
@@ -50,16 +51,14 @@ export function cudaGuest(options: CudaGuestOptions = {}): CudaGuest {
     return work
   }
 
-  const resumeAll = async (parked: readonly CudaProcess[]): Promise<void> => {
-    for (const process of parked) {
-      await process.resume().catch((error: unknown) => options.onError?.(error))
-    }
+  const resumeAll = async (parked: readonly Group[]): Promise<void> => {
+    for (const group of parked) await resumeGroup(group).catch((error: unknown) => options.onError?.(error))
   }
 
   /** Has everybody leave, who is parked being noted in `parked`; says why somebody cannot, before that one is stopped. */
   const empty = async (
     uuid: string,
-    parked: CudaProcess[],
+    parked: Group[],
     signal: AbortSignal | undefined,
   ): Promise<{ readonly moved: readonly string[]; readonly reason?: string }> => {
     const moved: string[] = []
@@ -71,7 +70,7 @@ export function cudaGuest(options: CudaGuestOptions = {}): CudaGuest {
         for (const leaving of leavings) {
           signal?.throwIfAborted()
           const where = await carryOut(leaving, uuid, context, options, signal)
-          if (where === undefined) parked.push(...leaving.processes.slice(0, 1))
+          if (where === undefined) parked.push(leaving.processes)
           moved.push(`${namesOf(leaving)}: ${where === undefined ? 'parked in host memory' : `moved to ${where}`}`)
         }
         return { moved }
@@ -83,7 +82,7 @@ export function cudaGuest(options: CudaGuestOptions = {}): CudaGuest {
   }
 
   const leave = async (device: EGpuDevice, uuid: string, signal: AbortSignal | undefined): Promise<LeaveResult> => {
-    const parked: CudaProcess[] = []
+    const parked: Group[] = []
     try {
       const { moved, reason } = await empty(uuid, parked, signal)
       if (reason !== undefined) {
@@ -124,6 +123,17 @@ export function cudaGuest(options: CudaGuestOptions = {}): CudaGuest {
     async settled(): Promise<void> {
       await Promise.all(underWay)
     },
+  }
+}
+
+/** Has a group go on that was parked as a whole, whichever of it have ended since. */
+async function resumeGroup(group: Group, options: TransitionOptions = {}): Promise<void> {
+  const [process, ...others] = group
+  try {
+    await process?.resume(options)
+  } catch (error) {
+    if (others.length === 0 || !EGpuError.is(error, EGpuErrorCode.ProcessNotFound)) throw error
+    await resumeGroup(others, options)
   }
 }
 
@@ -173,7 +183,7 @@ export async function resumeParked(
     for (const groupKey of new Set(parked.map(({ group }) => group.join()))) {
       const group = parked.filter((process) => process.group.join() === groupKey)
       try {
-        await group[0]?.resume({ signal, onProgress })
+        await resumeGroup(group, { signal, onProgress })
         resumptions.push({ resumed: true, processes: group })
       } catch (error) {
         signal?.throwIfAborted()

@@ -1,9 +1,12 @@
 import type { AbortOptions } from '@egpu/core'
+import { lackOfHostRoom } from './checkpoint/host-room.ts'
+import { canMove } from './checkpoint/mapping.ts'
 import { ProcessState } from './checkpoint/results.ts'
 import { CudaContext } from './context.ts'
 import type { CudaOptions } from './context.ts'
-import { bytesOf, processesIn } from './cuda-process.ts'
+import { bytesOf, surveyed } from './cuda-process.ts'
 import type { CudaProcess } from './cuda-process.ts'
+import type { SeenGpu } from './nvml/observe.ts'
 
 /** What would become of programs that are stopped together, if their GPU had to go. */
 export type Leaving = { readonly processes: readonly CudaProcess[]; readonly bytes: number } & (
@@ -43,7 +46,7 @@ export async function planIn(
   uuid: string,
   options: LeavingOptions & AbortOptions,
 ): Promise<readonly Leaving[]> {
-  const processes = await processesIn(context, options)
+  const { processes, gpus, cudaVersion } = await surveyed(context, options)
   const isOn = (process: CudaProcess): boolean =>
     process.state !== ProcessState.Checkpointed && process.memory.some((one) => one.uuid === uuid)
   const groups = new Map<string, readonly CudaProcess[]>()
@@ -55,7 +58,9 @@ export async function planIn(
   }
   const promised = new Map<string, number>()
   const leavings: Leaving[] = []
-  for (const group of groups.values()) leavings.push(await planGroup(context, uuid, group, options, promised))
+  const alwaysPark = options.alwaysPark === true || !canMove(cudaVersion)
+  for (const group of groups.values())
+    leavings.push(await planGroup(context, { uuid, gpus }, group, { ...options, alwaysPark }, promised))
   const leaving = new Set([...groups.values()].flat())
   for (const process of processes) {
     if (leaving.has(process) || !process.opens.includes(uuid)) continue
@@ -67,9 +72,15 @@ export async function planIn(
 const openAsWell =
   'it computes on another GPU but has this one open as well, as CUDA does with every GPU that a program may see: end it, or start it with `egpu run --gpu` or CUDA_VISIBLE_DEVICES'
 
+/** The GPU that is to go, among all that are there. */
+interface Source {
+  readonly uuid: string
+  readonly gpus: ReadonlyMap<string, SeenGpu>
+}
+
 async function planGroup(
   context: CudaContext,
-  uuid: string,
+  { uuid, gpus }: Source,
   processes: readonly CudaProcess[],
   { mayMoveTo = () => true, alwaysPark = false, signal }: LeavingOptions & AbortOptions,
   promised: Map<string, number>,
@@ -79,9 +90,12 @@ async function planGroup(
     checkpointable.possible ? [] : checkpointable.reasons.map(({ reason }) => reason),
   )
   if (reasons.length > 0) return { processes, bytes, how: 'stay', reason: [...new Set(reasons)].join('; ') }
+  // On its way to another GPU it is in host memory as well.
+  const lack = lackOfHostRoom(context, processes)
+  if (lack !== undefined) return { processes, bytes, how: 'stay', reason: lack.reason }
   if (alwaysPark) return { processes, bytes, how: 'park' }
   const needed = processes.reduce((sum, { memory }) => sum + bytesOf(memory.filter((one) => one.uuid === uuid)), 0)
-  const to = await equalGpu(context, uuid, processes, mayMoveTo, { needed, promised, signal })
+  const to = await equalGpu(context, { uuid, gpus }, processes, mayMoveTo, { needed, promised, signal })
   if (to === undefined) return { processes, bytes, how: 'park' }
   promised.set(to, (promised.get(to) ?? 0) + needed)
   return { processes, bytes, how: 'move', to }
@@ -93,12 +107,11 @@ async function planGroup(
  */
 async function equalGpu(
   context: CudaContext,
-  uuid: string,
+  { uuid, gpus }: Source,
   group: readonly CudaProcess[],
   mayMoveTo: (uuid: string) => boolean,
   { needed, promised, signal }: AbortOptions & { needed: number; promised: ReadonlyMap<string, number> },
 ): Promise<string | undefined> {
-  const { gpus } = await context.gpus.look({ signal })
   const source = gpus.get(uuid)?.observation
   if (source === undefined) return undefined
   let best: { readonly uuid: string; readonly free: number } | undefined

@@ -32,8 +32,8 @@ const movable: Readonly<Record<string, string>> = {
 
 /**
  * Starts a program so that it can be parked and moved: as a process group of its own, which is what belongs together,
- * as our child, which lets this user checkpoint it also where ptrace is restricted, and with NCCL told to do without
- * shared GPU memory. Aborting `signal` asks it to end (SIGTERM). Rejects when it cannot be started.
+ * and with NCCL told to do without shared GPU memory. Aborting `signal` asks it to end (SIGTERM). Rejects when it cannot
+ * be started.
  */
 export function runMovable(command: string, args: readonly string[], options: RunOptions = {}): Promise<RunResult> {
   const { signal, stdio = 'inherit', environment = {}, onStart, gpu } = options

@@ -1,4 +1,5 @@
 import type { AbortOptions } from '@egpu/core'
+import { canMove } from './checkpoint/mapping.ts'
 import { SharedHost } from './host/shared-host.ts'
 import { librariesOf } from './libraries.ts'
 import type { LibraryOptions } from './libraries.ts'
@@ -26,7 +27,7 @@ export async function detectCudaRuntime(options: LibraryOptions & AbortOptions =
       installed: true,
       version: `${Math.floor(version / 1_000)}.${Math.floor((version % 1_000) / 10)}`,
       canPark: canCheckpoint,
-      canMove: canCheckpoint && version >= 13_000,
+      canMove: canCheckpoint && canMove(version),
     }
   } catch (error) {
     options.signal?.throwIfAborted()

@@ -72,6 +72,33 @@ it('parks where no GPU is equal; a call-off brings the program back', async () =
   await machine.until('the program to run again', () => machine.process(victim.pid) === '0 0')
 })
 
+it('parks with a driver that cannot move yet', async () => {
+  machine.ctl('driver', 575, 12_090)
+  const victim = await machine.start({ traits: ['only'] })
+  const result = await cudaGuest({ ...machine.options, driver }).leave(await device(0), { signal: signal() })
+  expect(result).toEqual({ left: true, moved: [`victim (pid ${victim.pid}): parked in host memory`] })
+})
+
+it('vetoes for want of host memory before anybody is stopped', async () => {
+  const [fits, big] = [await machine.start(), await machine.start({ bytes: 2 ** 50 })]
+  machine.ctl('gpu', 0, 'memory', 2 ** 52)
+  const result = await cudaGuest({ ...machine.options, driver }).leave(await device(0), { signal: signal() })
+  expect(result).toMatchObject({ left: false, reason: expect.stringMatching(`pid ${big.pid}.*bytes of host memory`) })
+  expect(machine.process(fits.pid)).toBe('0 0')
+  expect(machine.log()).toEqual([])
+})
+
+it('brings back the rest of a group when the disconnect is called off and one of it has ended', async () => {
+  const { pids } = await machine.startGroup()
+  const guest = cudaGuest({ ...machine.options, driver, alwaysPark: true })
+  const leaving = await device(0)
+  await guest.leave(leaving, { signal: signal() })
+  process.kill(pids[0] as number, 'SIGKILL')
+  guest.stay?.(leaving)
+  await guest.settled()
+  expect(machine.process(pids[1] as number)).toBe('0 0')
+})
+
 it('vetoes for a program that can do neither, and the others come back', async () => {
   const [good, bad] = [await machine.start(), await machine.start({ traits: ['mig'] })]
   const guest = cudaGuest({ ...machine.options, driver, alwaysPark: true })

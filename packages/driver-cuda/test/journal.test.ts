@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -61,6 +61,18 @@ it('a claim that is given back leaves what was noted before: that it is parked, 
   expect(parked).toMatchObject([{ goal: 'parked', gpus: about.gpus }])
   journal.unclaim(about, journal.claim({ ...about, gpus: [] }))
   expect(journal.entries()).toEqual(parked)
+})
+
+it('gives nothing up that belongs to another one who is alive', () => {
+  const path = directory()
+  const journal = new Journal(path, '/proc')
+  journal.claim(about)
+  const file = join(path, `${pid}-${startTime}.json`)
+  const parent = readProcess('/proc', process.ppid) as { readonly pid: number; readonly startTime: string }
+  const owner = { pid: parent.pid, startTime: parent.startTime }
+  writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), owner }))
+  journal.disown(about)
+  expect(journal.entries()).toMatchObject([{ owner }])
 })
 
 it('takes nothing from who is at it and alive', () => {

@@ -254,6 +254,7 @@ export class FakeMachine implements Disposable {
     for (const group of this.#groups) process.kill(-group, 'SIGKILL')
     // Whoever hangs in a library of ours goes on.
     this.ctl('hang-nvml', 0)
+    this.ctl('hang-init', 0)
     this.ctl('go-on')
     if (this.#before === undefined) delete process.env['EGPU_FAKE_CUDA']
     else process.env['EGPU_FAKE_CUDA'] = this.#before

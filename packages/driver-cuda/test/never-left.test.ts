@@ -225,6 +225,20 @@ describe('the notes', () => {
   })
 })
 
+describe('recovery', () => {
+  it('has the others run when one takes the helper process along', async () => {
+    const victims = [await machine.start(), await machine.start()]
+    for (const { pid } of victims) await (await find(pid)).park()
+    for (const victim of victims) writeFileSync(noteOf(victim), '')
+    const [call] = await stoppedAt('restore', 'before', 0, () => recoverCudaProcesses(machine.options))
+    for (const pid of machine.hosts()) process.kill(pid, 'SIGKILL')
+    machine.ctl('go-on')
+    expect((await call)?.map(({ outcome }) => outcome).sort()).toEqual(['held', 'running'])
+    expect(await recoverCudaProcesses(machine.options)).toMatchObject([{ outcome: 'running' }])
+    expect(victims.map(({ pid }) => machine.process(pid))).toEqual(['0 0', '0 0'])
+  })
+})
+
 describe('who is parked comes back', () => {
   it('while another GPU of the machine sleeps', async () => {
     const victim = await machine.start({ traits: ['only'] })

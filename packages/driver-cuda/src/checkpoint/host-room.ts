@@ -13,16 +13,27 @@ interface Leaver {
  * does not want this checked, everything fits.
  */
 export function assertHostRoom(context: CudaContext, leavers: readonly Leaver[]): void {
-  if (!context.checkHostMemory) return
+  const lack = lackOfHostRoom(context, leavers)
+  if (lack === undefined) return
+  throw new EGpuError(
+    EGpuErrorCode.TargetIncompatible,
+    `${lack.leaver.name} (pid ${lack.leaver.pid}) was left on its GPU: ${lack.reason}`,
+    { driver: 'cuda' },
+  )
+}
+
+/** Whose memory cannot take what leaves the GPUs, and why; `undefined` when everything fits. */
+export function lackOfHostRoom(
+  context: CudaContext,
+  leavers: readonly Leaver[],
+): { readonly leaver: Leaver; readonly reason: string } | undefined {
+  if (!context.checkHostMemory) return undefined
   const needed = leavers.flatMap(({ memory }) => memory).reduce((sum, { bytes = 0 }) => sum + bytes, 0)
-  for (const { pid, name } of leavers) {
-    const available = availableHostBytes(context, pid)
+  for (const leaver of leavers) {
+    const available = availableHostBytes(context, leaver.pid)
     if (available === undefined || available >= needed) continue
-    throw new EGpuError(
-      EGpuErrorCode.TargetIncompatible,
-      `${name} (pid ${pid}) was left on its GPU: ${needed} bytes of host memory are needed and ${available} can be had; ` +
-        'close something, or raise the memory limit of its control group',
-      { driver: 'cuda' },
-    )
+    const reason = `${needed} bytes of host memory are needed and ${available} can be had; close something, or raise the memory limit of its control group`
+    return { leaver, reason }
   }
+  return undefined
 }

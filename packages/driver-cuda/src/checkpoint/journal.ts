@@ -116,7 +116,9 @@ export class Journal {
 
   /** We could not finish and are no longer at it; whoever recovers may be. */
   disown(id: ProcessId): void {
-    this.#change(id, { owner: undefined })
+    const owner = this.#read(this.#path(id))?.owner
+    if (owner?.pid === this.#self.pid && owner.startTime === this.#self.startTime)
+      this.#change(id, { owner: undefined })
   }
 
   /**

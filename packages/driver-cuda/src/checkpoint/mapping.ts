@@ -10,6 +10,11 @@ export interface MappableGpu {
   readonly freeBytes: number | undefined
 }
 
+/** Driver 580 (CUDA 13.0) is the first whose restore takes a mapping. */
+export function canMove(cudaVersion: number | undefined): boolean {
+  return cudaVersion !== undefined && cudaVersion >= 13_000
+}
+
 /** From which GPU to which, by UUID. */
 export type GpuMoves = Readonly<Record<string, string>>
 

@@ -39,20 +39,35 @@ export async function recoverIn(
   { signal }: AbortOptions,
 ): Promise<readonly Recovery[]> {
   const { journal, cuda } = context
-  const entries = journal.entries().filter(concerns)
-  if (entries.length === 0) return []
-  return await cuda.use(undefined, async (host) => {
-    const steps = new Steps(host, context.stepsOptions)
-    const recoveries: Recovery[] = []
-    for (const entry of entries) {
-      signal?.throwIfAborted()
-      recoveries.push(await recover(context, steps, entry))
-    }
-    return recoveries
-  })
+  let hung: unknown
+  const initialized = async (steps: Steps): Promise<void> => {
+    // Waiting for it once is enough.
+    if (hung !== undefined) throw hung
+    await steps.initialize({ signal }).catch((error: unknown) => {
+      if (EGpuError.is(error, EGpuErrorCode.Timeout)) hung = error
+      throw error
+    })
+  }
+  const recoveries: Recovery[] = []
+  for (const entry of journal.entries().filter(concerns)) {
+    signal?.throwIfAborted()
+    // A step that hangs takes its host along: the next one gets another.
+    const recovery = await cuda.use(undefined, async (host) => {
+      const steps = new Steps(host, context.stepsOptions)
+      return await recover(context, entry, steps, () => initialized(steps))
+    })
+    signal?.throwIfAborted()
+    recoveries.push(recovery)
+  }
+  return recoveries
 }
 
-async function recover({ journal, procRoot }: CudaContext, steps: Steps, entry: JournalEntry): Promise<Recovery> {
+async function recover(
+  { journal, procRoot }: CudaContext,
+  entry: JournalEntry,
+  steps: Steps,
+  initialize: () => Promise<void>,
+): Promise<Recovery> {
   const { pid, name, startTime } = entry
   const member = memberOf({ pid, startTime, name, memory: entry.gpus })
   const hasEnded = (): boolean => readProcess(procRoot, pid)?.startTime !== startTime
@@ -65,7 +80,7 @@ async function recover({ journal, procRoot }: CudaContext, steps: Steps, entry: 
   const isParked = async ({ goal }: JournalEntry): Promise<boolean> =>
     goal === 'parked' && (await steps.state(member)) === ProcessState.Checkpointed
   try {
-    await steps.initialize()
+    await initialize()
     if (await isParked(entry)) return { pid, name, outcome: 'parked' }
     const before = claimed(journal, entry)
     if (before !== undefined && (await isParked(before))) {

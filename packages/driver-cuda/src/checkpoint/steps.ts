@@ -1,5 +1,5 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { Clock } from '@egpu/core'
+import type { AbortOptions, Clock } from '@egpu/core'
 import type { NativeHost } from '../host/native-host.ts'
 import { readProcess } from '../processes/proc.ts'
 import { gpuPairs } from './mapping.ts'
@@ -52,6 +52,7 @@ export interface StepsOptions {
   readonly clock: Clock
   /** What a step may take beside copying, before its host is given up. */
   readonly stepTimeoutMs: number
+  readonly initializeTimeoutMs: number
   /** Rejects when a restore must not be tried now. */
   readonly awaitRoom: (member: Member, mapping: Mapping) => Promise<void>
 }
@@ -63,18 +64,22 @@ export class Steps {
   readonly #procRoot: string
   readonly #clock: Clock
   readonly #stepTimeoutMs: number
+  readonly #initializeTimeoutMs: number
   readonly #awaitRoom: StepsOptions['awaitRoom']
 
-  constructor(host: NativeHost, { procRoot, clock, stepTimeoutMs, awaitRoom }: StepsOptions) {
+  constructor(host: NativeHost, options: StepsOptions) {
     this.#host = host
-    this.#procRoot = procRoot
-    this.#clock = clock
-    this.#stepTimeoutMs = stepTimeoutMs
-    this.#awaitRoom = awaitRoom
+    this.#procRoot = options.procRoot
+    this.#clock = options.clock
+    this.#stepTimeoutMs = options.stepTimeoutMs
+    this.#initializeTimeoutMs = options.initializeTimeoutMs
+    this.#awaitRoom = options.awaitRoom
   }
 
-  async initialize(): Promise<void> {
-    const { result } = await this.#host.call('cuda.initialize', undefined, { timeoutMs: 30_000 })
+  /** Comes before every other call, and changes nothing that an abort would have to take back. */
+  async initialize({ signal }: AbortOptions = {}): Promise<void> {
+    const timeoutMs = this.#initializeTimeoutMs
+    const { result } = await this.#host.call('cuda.initialize', undefined, { signal, timeoutMs })
     if (result === CudaResult.Success) return
     throw new EGpuError(
       EGpuErrorCode.NativeUnavailable,

@@ -107,7 +107,7 @@ export class Transition {
     signal?.throwIfAborted()
     return await cuda.use(undefined, async (host) => {
       const steps = new Steps(host, this.#context.stepsOptions)
-      await steps.initialize()
+      await steps.initialize({ signal })
       await this.#claim(steps, expected)
       const letGo = this.#context.keepNvml()
       try {

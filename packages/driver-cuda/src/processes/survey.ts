@@ -145,7 +145,10 @@ async function askDriver(
   return await context.cuda.use(undefined, async (host) => {
     const { version, canCheckpoint } = await host.call('cuda.version', undefined, { signal })
     if (!canCheckpoint || pids.length === 0 || !mayInitialize) return { version, canCheckpoint, states }
-    const { result } = await host.call('cuda.initialize', undefined, { signal, timeoutMs: 30_000 })
+    const { result } = await host.call('cuda.initialize', undefined, {
+      signal,
+      timeoutMs: context.initializeTimeoutMs,
+    })
     if (result !== CudaResult.Success) return { version, canCheckpoint, states }
     const answers = await host.call('cuda.states', { pids }, { signal, timeoutMs: 5_000 + pids.length * msPerState })
     for (const { pid, result: answer, state } of answers) {

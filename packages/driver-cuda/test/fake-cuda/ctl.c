@@ -89,6 +89,11 @@ int main(int argc, char **argv) {
     machine->fail_count = atoi(argv[4]);
   } else if (!strcmp(verb, "hang-nvml")) {
     machine->nvml_hangs = atoi(argv[2]);
+  } else if (!strcmp(verb, "hang-init")) {
+    machine->init_hangs = atoi(argv[2]);
+    machine->init_reached = 0;
+  } else if (!strcmp(verb, "hanging")) {
+    printf("%u\n", machine->init_reached);
   } else if (!strcmp(verb, "foreign-kernel")) {
     machine->foreign_kernel = atoi(argv[2]);
   } else if (!strcmp(verb, "import")) {

@@ -39,7 +39,9 @@ static int dirty(const void *bytes, size_t size) {
 
 int cuInit(unsigned flags) {
   if (flags) return INVALID_VALUE;
-  if (!machine_open()) return UNKNOWN;
+  struct machine *machine = machine_open();
+  if (!machine) return UNKNOWN;
+  while (machine->init_hangs) machine->init_reached = 1, sleep_ms(5);
   initialized = 1;
   return SUCCESS;
 }

@@ -75,6 +75,8 @@ struct machine {
   uint32_t checkpoint_ms;
   // NVML calls hang.
   volatile uint32_t nvml_hangs;
+  // cuInit hangs, and has been called since.
+  volatile uint32_t init_hangs, init_reached;
   // The kernel driver has other structures than those it is asked with.
   uint32_t foreign_kernel;
   volatile uint32_t event_count;

@@ -1,5 +1,7 @@
 import { checkpointBuffers, protectDevice, protectionOf, wgpuDriver } from '@egpu/driver-wgpu'
+import type { OpenTarget } from '@egpu/core'
 import { expectedState, readBack, startSteps } from '../../packages/driver-wgpu/test/support/workload.ts'
+import type { Steps } from '../../packages/driver-wgpu/test/support/workload.ts'
 import { percentile } from '../figure.ts'
 import type { Figure } from '../figure.ts'
 import { control } from './rig.ts'
@@ -11,7 +13,7 @@ interface TakeOvers {
   readonly wrong: number
 }
 
-/** By hand, through the driver: state restored (16 KiB), pipeline made, one step done and read back. */
+/** By hand, through the driver: state restored (16 KiB), one step done and read back, with a pipeline made before. */
 async function byHand(): Promise<TakeOvers> {
   const expected = expectedState(2)
   await using driver = wgpuDriver({ heartbeat: { intervalMs: 1000 } })
@@ -19,6 +21,13 @@ async function byHand(): Promise<TakeOvers> {
   const id = only?.id ?? ''
   const rto: number[] = []
   let wrong = 0
+  const ready = new WeakMap<GPUDevice, Steps>()
+  const prepare = async ({ handle }: OpenTarget<GPUDevice>): Promise<void> => {
+    const steps = startSteps(handle)
+    steps.step()
+    await handle.queue.onSubmittedWorkDone()
+    ready.set(handle, steps)
+  }
   for (let at = 0; at < losses; at += 1) {
     const target = await driver.runtime.open(id)
     const steps = startSteps(target.handle)
@@ -27,7 +36,7 @@ async function byHand(): Promise<TakeOvers> {
     const frozen = checkpoint.freeze(1)
     const bytes = new Uint8Array(steps.state.size)
     await frozen.drainInto('state', bytes)
-    await driver.runtime.standBy(id)
+    await driver.runtime.standBy(id, { prepare })
     control.loseAt('submit', 1)
     const lostAt = performance.now()
     steps.step()
@@ -35,7 +44,7 @@ async function byHand(): Promise<TakeOvers> {
     await target.lost
     clearInterval(waiting)
     const next = await driver.runtime.open(id)
-    const again = startSteps(next.handle)
+    const again = ready.get(next.handle) ?? startSteps(next.handle)
     using restoring = checkpointBuffers(next, { state: again.state })
     await restoring.restore({
       progress: 1,

@@ -1,4 +1,4 @@
-import { EGpuError, EGpuErrorCode, RuntimeKind } from '@egpu/core'
+import { abandonable, EGpuError, EGpuErrorCode, RuntimeKind } from '@egpu/core'
 import type { AbortOptions, EGpuDevice, OpenTarget } from '@egpu/core'
 import { EventQueue } from '@egpu/core/driver'
 import type { DriverEvent, DriverSnapshot, EGpuDriver, RuntimeCapability } from '@egpu/core/driver'
@@ -58,9 +58,18 @@ export interface WgpuRuntime extends RuntimeCapability {
   /**
    * Opens a target ahead of time: the next `open` of it hands that device out at once, if it still lives. For the GPU
    * that is to take over when another one goes. It takes memory there, and is closed with the driver. Asking twice is
-   * fine. Rejects like `open`.
+   * fine. Rejects like `open`, or with what `prepare` rejects with; there is no such device then.
    */
-  standBy(id: string, options?: AbortOptions): Promise<void>
+  standBy(id: string, options?: StandByOptions): Promise<void>
+}
+
+export interface StandByOptions extends AbortOptions {
+  /**
+   * Makes on the device what is slow to make, while there is time: compiling pipelines takes most of a take-over.
+   * Called when a device was opened, and awaited. What it makes is the application's to keep, by the `handle` that
+   * `open` gives later. A device that is asked for before it is prepared is handed out as it is.
+   */
+  readonly prepare?: ((open: OpenTarget<GPUDevice>) => unknown) | undefined
 }
 
 /**
@@ -160,7 +169,7 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
       return { ...ready, epoch: epochs.get(id) ?? ready.epoch }
     },
 
-    async standBy(id, abort = {}) {
+    async standBy(id, { prepare, ...abort } = {}) {
       if (waiting.has(id)) return
       const ready = await openNow(id, abort)
       if (waiting.has(id)) {
@@ -168,7 +177,17 @@ export function wgpuDriver(options: WgpuDriverOptions = {}): WgpuDriver {
         return
       }
       waiting.set(id, ready)
-      await warmUp(ready.handle)
+      const preparing = warmUp(ready.handle).then(() => prepare?.(ready))
+      try {
+        await abandonable(preparing, orClosing(abort).signal)
+      } catch (error) {
+        // Whoever opened it meanwhile keeps it.
+        if (waiting.get(id) === ready) {
+          waiting.delete(id)
+          await ready.close()
+        }
+        throw error
+      }
     },
   }
 

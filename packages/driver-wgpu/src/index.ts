@@ -1,5 +1,5 @@
 export { wgpuDriver } from './driver.ts'
-export type { WgpuDriver, WgpuDriverOptions, WgpuRuntime } from './driver.ts'
+export type { StandByOptions, WgpuDriver, WgpuDriverOptions, WgpuRuntime } from './driver.ts'
 export type { TargetMatch } from './adapters/match.ts'
 export type { Pin, WantedGpu } from './adapters/pin.ts'
 export type { VulkanDevice } from './adapters/vulkan-devices.ts'

@@ -84,8 +84,11 @@ function buildLossLayer(): string {
   const cache = join(caches, 'egpu')
   const library = join(cache, `loss-layer-${digest}-${process.arch}.so`)
   if (existsSync(library)) return library
-  // Not with `recursive`, which never comes back from below /proc.
-  for (const each of [caches, cache]) if (!existsSync(each)) mkdirSync(each)
+  try {
+    makeDirectory(cache)
+  } catch (cause) {
+    throw unavailable(`there is no directory ${cache} to keep the loss layer in: set XDG_CACHE_HOME`, cause)
+  }
   const fresh = `${library}.${process.pid}`
   const compiler = process.env['CC'] ?? 'cc'
   try {
@@ -96,6 +99,17 @@ function buildLossLayer(): string {
   // Several test workers may build it at once; each renames a finished file.
   renameSync(fresh, library)
   return library
+}
+
+/** Not with `recursive`, which never comes back from below /proc. Several test workers may make it at once. */
+function makeDirectory(path: string): void {
+  if (existsSync(path)) return
+  makeDirectory(dirname(path))
+  try {
+    mkdirSync(path)
+  } catch (error) {
+    if (!existsSync(path)) throw error
+  }
 }
 
 function compileFailure(compiler: string, cause: unknown): string {

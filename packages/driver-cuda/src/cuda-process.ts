@@ -142,17 +142,13 @@ export class CudaProcess implements CudaProcessFacts {
       bytesOn.set(uuid, (bytesOn.get(uuid) ?? 0) + bytes)
     }
     const mappable = await Promise.all(
-      [...gpus.values()].map(async ({ observation, busId }): Promise<MappableGpu> => {
-        const { identity, gpu, key, powerState } = observation
+      [...gpus.values()].map(async (seenGpu): Promise<MappableGpu> => {
+        const { identity, gpu, key, powerState } = seenGpu.observation
         const model =
           identity.deviceId === undefined ? undefined : identity.deviceId * 0x10000 + (identity.vendorId ?? 0)
         const base = { uuid: key, name: gpu.name, model, memoryBytes: gpu.memoryBytes }
         if (powerState === 'suspended') return { ...base, freeBytes: gpu.memoryBytes }
-        const { memoryTotal, memoryUsed } = await this.#context.gpus.use((host) =>
-          host.call('nvml.health', { busId, withLink: false }, { signal }),
-        )
-        const isKnown = memoryTotal !== undefined && memoryUsed !== undefined
-        return { ...base, freeBytes: isKnown ? memoryTotal - memoryUsed : undefined }
+        return { ...base, freeBytes: await this.#context.gpus.freeBytes(seenGpu, { signal }) }
       }),
     )
     return permutationOf({ gpus: mappable, moves, bytesOn })

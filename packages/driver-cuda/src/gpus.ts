@@ -100,6 +100,20 @@ export class Gpus {
     return { gpus, signature, driverVersion }
   }
 
+  /** Memory that nobody has on a GPU that may be touched; `undefined` where NVML does not say. */
+  async freeBytes(gpu: SeenGpu, { signal }: AbortOptions): Promise<number | undefined> {
+    const { key } = gpu.observation
+    try {
+      const { memoryTotal, memoryUsed } = await this.useFor(gpu, (host) =>
+        host.call('nvml.health', { busId: gpu.busId, withLink: false }, { signal }),
+      )
+      return memoryTotal === undefined || memoryUsed === undefined ? undefined : memoryTotal - memoryUsed
+    } catch (error) {
+      signal?.throwIfAborted()
+      throw nvmlError(error, key)
+    }
+  }
+
   uuidOf(busId: string): string | undefined {
     return this.#uuidAt(busId)
   }

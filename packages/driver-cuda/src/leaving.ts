@@ -115,16 +115,13 @@ async function equalGpu(
   const source = gpus.get(uuid)?.observation
   if (source === undefined) return undefined
   let best: { readonly uuid: string; readonly free: number } | undefined
-  for (const [candidate, { observation, busId }] of gpus) {
-    const isEqual =
-      observation.gpu.deviceId === source.gpu.deviceId && observation.gpu.name === source.gpu.name && candidate !== uuid
-    const isAvailable = observation.stage === 'ready' && observation.powerState !== 'suspended' && mayMoveTo(candidate)
+  for (const [candidate, gpu] of gpus) {
+    const { gpu: kind, stage, powerState } = gpu.observation
+    const isEqual = kind.deviceId === source.gpu.deviceId && kind.name === source.gpu.name && candidate !== uuid
+    const isAvailable = stage === 'ready' && powerState !== 'suspended' && mayMoveTo(candidate)
     const isOpen = group.some(({ opens }) => opens.includes(candidate))
     if (!isEqual || !isAvailable || isOpen) continue
-    const { memoryTotal = 0, memoryUsed = 0 } = await context.gpus.use((host) =>
-      host.call('nvml.health', { busId, withLink: false }, { signal }),
-    )
-    const free = memoryTotal - memoryUsed - (promised.get(candidate) ?? 0)
+    const free = ((await context.gpus.freeBytes(gpu, { signal })) ?? 0) - (promised.get(candidate) ?? 0)
     if (free >= needed && free > (best?.free ?? 0)) best = { uuid: candidate, free }
   }
   return best?.uuid

@@ -298,6 +298,22 @@ describe('moving', () => {
     expect(machine.process(victim.pid)).toBe('0 1')
   })
 
+  it.each([
+    ['after', 'checkpoint'],
+    ['before', 'restore'],
+  ])('goes back to where it came from when the new GPU is lost %s %s', async (when, step) => {
+    const victim = await machine.start()
+    const target = await find(victim.pid)
+    machine.ctl('pause', step, when)
+    const call = target.moveTo(machine.uuid(1))
+    await machine.until('the step', () => machine.ctl('paused') === '1')
+    machine.ctl('gpu', 1, 'lost', 1)
+    machine.ctl('go-on')
+    await expect(call).rejects.toMatchObject({ code: EGpuErrorCode.DeviceLost, deviceId: machine.uuid(1) })
+    expect(machine.process(victim.pid)).toBe('0 0')
+    await expectSameBits(victim, machine)
+  })
+
   it('goes back to where it came from when the new GPU has filled up, without a restore that would be its last', async () => {
     const victim = await machine.start()
     const target = await find(victim.pid)

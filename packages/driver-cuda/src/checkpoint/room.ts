@@ -9,7 +9,7 @@ const retryMs = 500
 /**
  * Resolves once the GPUs that a process is restored to have room for it. A restore that runs out of memory cannot be
  * tried again, ever (driver 580; github.com/NVIDIA/cuda-checkpoint/issues/44), so it must not be begun. Rejects with
- * `EGPU_DEVICE_NOT_FOUND` or `EGPU_TARGET_INCOMPATIBLE`.
+ * `EGPU_DEVICE_NOT_FOUND`, `EGPU_DEVICE_LOST` or `EGPU_TARGET_INCOMPATIBLE`.
  */
 export async function awaitRoom(context: CudaContext, { pid, name, memory }: Member, mapping: Mapping): Promise<void> {
   for (const { uuid, bytes } of memory) {
@@ -43,8 +43,5 @@ async function freeBytes(context: CudaContext, uuid: string): Promise<number | u
       deviceId: uuid,
     })
   }
-  const { memoryTotal, memoryUsed } = await context.gpus.useFor(gpu, (host) =>
-    host.call('nvml.health', { busId: gpu.busId, withLink: false }),
-  )
-  return memoryTotal === undefined || memoryUsed === undefined ? undefined : memoryTotal - memoryUsed
+  return await context.gpus.freeBytes(gpu, {})
 }

@@ -44,6 +44,8 @@ export class Transition {
   readonly #foreign = new Set<number>()
   /** Who has been restored to another GPU, as it is there. */
   readonly #arrived = new Map<number, Member>()
+  /** GPUs that the members leave, and those they go to. */
+  readonly #ours: Set<string>
   /** Everybody has been restored, and perhaps goes on already: from here the only way is forward. */
   #isThrough = false
 
@@ -51,6 +53,7 @@ export class Transition {
     this.#context = context
     this.#options = options
     this.#members = processes.map(memberOf)
+    this.#ours = new Set(this.#members.flatMap(({ memory }) => memory.map(({ uuid }) => uuid)))
   }
 
   /** Takes everything off the GPUs, into host memory. */
@@ -166,6 +169,7 @@ export class Transition {
 
   /** Everybody gets memory back before anybody may work. */
   async #go(steps: Steps, mapping: Mapping): Promise<void> {
+    for (const { memory } of this.#members) for (const { uuid } of memory) this.#ours.add(mapping?.get(uuid) ?? uuid)
     for (const member of this.#members) {
       this.#options.signal?.throwIfAborted()
       await this.#watched(member, 'restore', () => this.#unlessForeign(member, () => steps.restore(member, mapping)))
@@ -278,7 +282,7 @@ export class Transition {
 
   /** Whether the driver says that a GPU of ours is gone; a question with an end. */
   async #lostGpu(): Promise<string | undefined> {
-    for (const uuid of new Set(this.#members.flatMap(({ memory }) => memory.map((one) => one.uuid)))) {
+    for (const uuid of this.#ours) {
       const gpu = this.#context.gpus.touchable(uuid)
       if (gpu === undefined) return uuid
       if (gpu === 'asleep') continue

@@ -21,12 +21,23 @@ const attemptMs = { least: 200, most: 5_000 } as const
 /** Of a lease: a member that is stopped costs this once, and all members together fit into it. */
 const attemptShare = 1 / 8
 
+/** A client that is younger when an attempt fails may still be connecting, and is kept. */
+const connectMs = 1_000
+
+/** Of this process: grpc shares a connection among clients of the same options, also one that is silent. */
+let clients = 0
+
 /**
  * Lease ids are chosen here, below 2^48. Those that etcd chooses have 63 bits, and where protobufjs finds no `long` (as under
  * `node --conditions import`, which makes it load an ES module it does not expect) they arrive rounded, as the id of no
  * lease.
  */
 const leaseIdsBelow = 2 ** 48 - 1
+
+interface Client {
+  readonly etcd: Etcd3
+  readonly openedAtMs: number
+}
 
 /** The member that is asked at the moment. */
 interface Turn {
@@ -38,13 +49,15 @@ interface Turn {
 /**
  * The cluster, opened when it is first used; `etcd3` is loaded then and not before. One member is asked, watches
  * included, until it fails to answer; then it is the next one's turn. (`etcd3` itself takes any member for each call,
- * also one that is known to be dead, and stays with a watch on a member that went silent.)
+ * also one that is known to be dead, and stays with a watch on a member that went silent.) A client that
+ * failed is replaced: after a cut, TCP tries old connections again only after about as long as the cut was, and new ones
+ * come about at once.
  */
 export class EtcdClient implements Cluster {
   readonly prefix: string
   readonly #options: EtcdOptions
   readonly #attemptMs: number
-  readonly #clients: (Etcd3 | undefined)[]
+  readonly #clients: (Client | undefined)[]
   #loading: Promise<typeof Etcd3> | undefined
   #index: number
   #over = new AbortController()
@@ -154,7 +167,7 @@ export class EtcdClient implements Cluster {
   async close(): Promise<void> {
     this.#isClosed = true
     this.#over.abort()
-    for (const etcd of this.#clients) etcd?.close()
+    for (const client of this.#clients) client?.etcd.close()
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -188,16 +201,24 @@ export class EtcdClient implements Cluster {
   /** Several calls may have met the same silence: the first of them moves on. */
   #next({ over }: Turn): void {
     if (this.#over !== over) return
+    const client = this.#clients[this.#index]
+    const isStale = client !== undefined && performance.now() - client.openedAtMs > connectMs
+    if (isStale) this.#clients[this.#index] = undefined
     this.#index = (this.#index + 1) % this.#clients.length
     this.#over = new AbortController()
     over.abort()
+    if (isStale) client.etcd.close()
   }
 
   async #turn(): Promise<Turn> {
-    const Client = await this.#load()
+    const Etcd = await this.#load()
     if (this.#isClosed) throw new EGpuError(EGpuErrorCode.Closed, 'this coordinator was closed')
     const host = this.#options.hosts[this.#index] as string
-    return { etcd: (this.#clients[this.#index] ??= new Client(this.#clientOptions(host))), over: this.#over }
+    const client = (this.#clients[this.#index] ??= {
+      etcd: new Etcd(this.#clientOptions(host)),
+      openedAtMs: performance.now(),
+    })
+    return { etcd: client.etcd, over: this.#over }
   }
 
   async #load(): Promise<typeof Etcd3> {
@@ -221,7 +242,14 @@ export class EtcdClient implements Cluster {
       faultHandling: { host: () => once, global: once },
       ...(credentials === undefined ? {} : { credentials }),
       ...(auth === undefined ? {} : { auth }),
-      grpcOptions: { 'grpc.initial_reconnect_backoff_ms': 100, 'grpc.max_reconnect_backoff_ms': 500 },
+      grpcOptions: {
+        'grpc.initial_reconnect_backoff_ms': 100,
+        'grpc.max_reconnect_backoff_ms': 500,
+        'egpu.client': (clients += 1),
+        // Ends what was left open on a silent connection. etcd takes no more than a ping in 5 s.
+        'grpc.keepalive_time_ms': 10_000,
+        'grpc.keepalive_timeout_ms': 5_000,
+      },
     }
   }
 

@@ -1,10 +1,12 @@
 import { EGpuErrorCode } from '@egpu/core'
 import { describe, expect, it } from 'vitest'
+import { etcdCoordinator } from '../../src/ownership/etcd-coordinator.ts'
 import { etcdRegistry } from '../../src/registry/etcd-registry.ts'
 import type { HostRegistry } from '../../src/registry/host-registry.ts'
 import { noEtcd } from '../helpers/etcd.ts'
 import { noNamespaces } from '../helpers/namespaces.ts'
 import { chaos } from '../ownership/chaos.ts'
+import { cuttable } from '../ownership/cuttable.ts'
 import { acquireAtLast, withEtcd } from '../ownership/with-etcd.ts'
 
 /** etcd makes at least one and a half election timeouts of it. */
@@ -81,6 +83,19 @@ describe.skipIf(reason !== undefined)(`ownership in a real etcd${reason === unde
         expect((await acquireAtLast(watcher, member)).token).toBeGreaterThan(tenure.token)
         etcd.signal(member, 'SIGCONT')
       }
+    }))
+
+  it('can be acquired again after a cut, although the connections from before and from meanwhile stay silent', () =>
+    withEtcd(async ({ etcd }) => {
+      await using network = await cuttable(etcd.endpoints)
+      await using coordinator = etcdCoordinator({ hosts: network.endpoints, self: 'a', ...short })
+      await acquireAtLast(coordinator, 'before')
+      network.cut()
+      for (let attempt = 0; attempt < 6; attempt += 1) {
+        await expect(coordinator.acquire('meanwhile')).rejects.toMatchObject({ code: EGpuErrorCode.PeerLost })
+      }
+      network.heal()
+      await acquireAtLast(coordinator, 'afterwards')
     }))
 
   it('and who is there is told by the registry, also while a member is stopped', () =>

@@ -49,7 +49,8 @@ function incarnationOf(path: string): string {
 
 function readText(path: string): string | undefined {
   try {
-    return readFileSync(path, 'latin1').trim()
+    // With this encoding Node opens, reads and closes in one call; it is done for every sample.
+    return readFileSync(path, 'utf8').trim()
   } catch {
     return undefined
   }

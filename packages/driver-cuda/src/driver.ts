@@ -101,10 +101,11 @@ export function cudaDriver(options: CudaDriverOptions = {}): CudaDriver {
     if (found === 'asleep') return undefined
     const args = { ...more, busId: found.busId } as HostCalls[K][0]
     try {
-      const work = gpus.useFor(found, (one) => one.call(call, args, { signal }))
-      return { raw: await abandonable(work, closing.signal) }
+      return { raw: await gpus.useFor(found, (one) => one.call(call, args, { signal })) }
     } catch (cause) {
       signal?.throwIfAborted()
+      // Closing ends the host, and with it every call.
+      if (closing.signal.aborted) throw closed()
       const error = nvmlError(cause, key)
       if (EGpuError.is(error, EGpuErrorCode.DeviceLost)) watcher.die(key, 'lost', error.message)
       // It may have gone while the question was under way.

@@ -212,6 +212,8 @@ it('keeps hearing of Xids when another reader leaves while the first begins', as
   await systemClock.sleep(3_500)
   machine.ctl('event', 0, 0x8, 79)
   expect(await nextOf(one, 'device-lost')).toMatchObject({ key: machine.uuid(0) })
+  await one.return?.()
+  await machine.until('the process that nobody needs any more to end', () => machine.hosts().length === 0)
 })
 
 it('leaves no process behind when it is closed in the middle of many calls, and answers no more', async () => {

@@ -21,6 +21,7 @@ export interface CallOptions extends AbortOptions {
 }
 
 interface Pending {
+  readonly timer: ReturnType<typeof setTimeout>
   resolve(value: unknown): void
   reject(error: unknown): void
 }
@@ -94,13 +95,13 @@ export class NativeHost implements AsyncDisposable {
     this.#nextId += 1
     const timer = setTimeout(() => this.#giveUp(call, timeoutMs), timeoutMs)
     const answer = new Promise<unknown>((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject })
+      this.#pending.set(id, { timer, resolve, reject })
       this.#child.channel?.ref()
       this.#child.send({ id, call, args }, (error) => {
         // It is dying; that it has ended is told later.
         if (error !== null) this.#end(`cannot be reached: ${error.message}`)
       })
-    }).finally(() => clearTimeout(timer))
+    })
     return (await abandonable(answer, signal)) as HostCalls[K][1]
   }
 
@@ -153,6 +154,7 @@ export class NativeHost implements AsyncDisposable {
 
   #settle(id: number): Pending | undefined {
     const pending = this.#pending.get(id)
+    clearTimeout(pending?.timer)
     this.#pending.delete(id)
     if (this.#pending.size === 0) this.#child.channel?.unref()
     return pending

@@ -37,7 +37,6 @@ export class SharedHost {
 
   /** `busIds` are the GPUs that may be touched now; another set means another host, once nobody uses this one. */
   async use<T>(busIds: readonly string[] | undefined, work: (host: NativeHost) => Promise<T>): Promise<T> {
-    clearTimeout(this.#linger)
     const host = await this.#enter(busIds)
     try {
       return await work(host)
@@ -66,7 +65,6 @@ export class SharedHost {
 
   /** Ends the host now, so that it holds nothing; the next `use` starts another. */
   async release(): Promise<void> {
-    clearTimeout(this.#linger)
     this.#drop()
     await this.#closing
   }
@@ -113,6 +111,8 @@ export class SharedHost {
   }
 
   #drop(): void {
+    clearTimeout(this.#linger)
+    this.#linger = undefined
     const host = this.#host
     this.#host = undefined
     if (host === undefined) return
@@ -123,9 +123,13 @@ export class SharedHost {
   }
 
   #lingerOn(): void {
-    clearTimeout(this.#linger)
     if (this.#users > 0 || this.#keepers > 0 || this.#host === undefined) return
-    this.#linger = setTimeout(() => this.#drop(), lingerMs)
-    this.#linger.unref()
+    this.#linger ??= setTimeout(() => this.#endLinger(), lingerMs).unref()
+    this.#linger.refresh()
+  }
+
+  /** It is not stopped while somebody is here, as arming it anew is cheaper. */
+  #endLinger(): void {
+    if (this.#users === 0 && this.#keepers === 0) this.#drop()
   }
 }

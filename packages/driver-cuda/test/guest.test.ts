@@ -7,7 +7,7 @@ import { cudaDriver, cudaGuest, detectCudaRuntime, resumeParked, runMovable } fr
 import type { CudaDriver } from '../src/index.ts'
 import { FakeMachine } from './machine.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 
 let machine: FakeMachine
 let driver: CudaDriver

@@ -7,7 +7,7 @@ import type { CudaOptions, CudaProcess } from '../src/index.ts'
 import { FakeMachine } from './machine.ts'
 
 // A driver that is stuck when CUDA is initialised: nothing has been stopped yet, and nothing may be.
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 
 let machine: FakeMachine
 

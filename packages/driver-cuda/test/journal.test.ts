@@ -8,7 +8,7 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import { Journal } from '../src/checkpoint/journal.ts'
 import { bootId, readProcess } from '../src/processes/proc.ts'
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000 })
 
 const { pid, startTime } = readProcess('/proc', process.pid) as { readonly pid: number; readonly startTime: string }
 const about = { pid, startTime, name: 'victim', group: [pid], gpus: [{ uuid: 'GPU-1', bytes: 7 }] }

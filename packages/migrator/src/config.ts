@@ -1,4 +1,5 @@
 import type { ComputeTarget, OpenTarget } from '@egpu/core'
+import { assertBoolean, assertMethods, assertObject } from './arguments.ts'
 import type { Retention } from './checkpoint/retention.ts'
 import type { CheckpointStore } from './checkpoint/store.ts'
 import type { MigrationJournal } from './journal/journal.ts'
@@ -83,11 +84,21 @@ export interface ResolvedConfig {
 
 /** Fills in the defaults; `TypeError` names the first value that cannot be. */
 export function resolveConfig(config: MigrationConfig): ResolvedConfig {
+  assertObject('the settings of a migrator', config)
   const strategy: MigrationPolicy = config.strategy ?? MigrationStrategy.Eager
   if (typeof strategy?.onWarning !== 'function')
     throw new TypeError('strategy must be a policy object with onWarning()')
-  const { bytesPerSecond = Infinity, constraints = {} } = config
+  const { bytesPerSecond = Infinity, constraints = {}, store, journal, keep, preferCpuFallback, cpu } = config
   checkConstraints(constraints)
+  assertBoolean('preferCpuFallback', preferCpuFallback)
+  if (store !== undefined) assertMethods('store must be a CheckpointStore such as directoryStore(path)', store, ofStore)
+  if (journal !== undefined) {
+    assertMethods('journal must be a MigrationJournal such as directoryJournal(path)', journal, ofJournal)
+  }
+  if (keep !== undefined) assertObject('keep', keep)
+  if (cpu !== undefined && cpu !== false && typeof cpu !== 'function') {
+    throw new TypeError('cpu must be a function that gives a target, or false to leave the processor out')
+  }
   if (typeof bytesPerSecond !== 'function') positive('bytesPerSecond', bytesPerSecond)
   return {
     strategy,
@@ -95,7 +106,7 @@ export function resolveConfig(config: MigrationConfig): ResolvedConfig {
     migrationTimeoutMs: positive('migrationTimeoutMs', config.migrationTimeoutMs ?? 30_000),
     downtimeMs: positive('downtimeMs', config.downtimeMs ?? 100),
     constraints,
-    preferCpuFallback: config.preferCpuFallback ?? false,
+    preferCpuFallback: preferCpuFallback ?? false,
     checkpointIntervalMs:
       config.checkpointIntervalMs === undefined
         ? undefined
@@ -104,6 +115,9 @@ export function resolveConfig(config: MigrationConfig): ResolvedConfig {
     failBackAfterMs: notNegative('failBackAfterMs', config.failBackAfterMs ?? 5_000),
   }
 }
+
+const ofStore = ['workloads', 'list', 'acquire', 'begin', 'open', 'remove', 'close']
+const ofJournal = ['load', 'write', 'remove', 'close']
 
 function wholeFrom1(name: string, value: number): number {
   if (Number.isSafeInteger(value) && value >= 1) return value

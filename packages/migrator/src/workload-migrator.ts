@@ -1,5 +1,6 @@
 import { EGpuError, EGpuErrorCode, EGpuPowerState, GpuDeviceState } from '@egpu/core'
 import type { Checkpointable, Clock, EGpuDevice, Guest, LeaveResult, TargetLoss } from '@egpu/core'
+import { assertMethods, assertObject } from './arguments.ts'
 import { CheckpointManager } from './checkpoint/checkpoint-manager.ts'
 import { memoryStore } from './checkpoint/memory-store.ts'
 import { resolveConfig } from './config.ts'
@@ -31,6 +32,9 @@ import type { QueuedMigration } from './run/slots.ts'
 import type { RunOptions, WorkloadRun } from './run/workload-run.ts'
 import type { Warning } from './strategy.ts'
 
+const ofManager = ['find', 'targets', 'openTarget', 'on', 'addGuest', 'report']
+const ofWorkload = ['restore', 'resume', 'freeze', 'suspend', 'release']
+
 /**
  * Keeps workloads running while devices come and go: saves them, notices when their device fails or is about to leave,
  * and goes on elsewhere from the last checkpoint. Publishes what it does on the manager's event stream and leaves a
@@ -51,6 +55,7 @@ export class WorkloadMigrator implements AsyncDisposable {
 
   /** `manager` is an `EGpuManager`. Throws a `TypeError` for a setting that cannot be. */
   constructor(manager: MigratorHost, config: MigrationConfig = {}) {
+    assertMethods('the first argument must be an EGpuManager', manager, ofManager)
     const resolved = resolveConfig(config)
     const { clock } = manager
     this.#ownsStore = config.store === undefined
@@ -126,12 +131,18 @@ export class WorkloadMigrator implements AsyncDisposable {
 
   /**
    * Takes a workload into care: finds it a target, restores its newest checkpoint if the store has one, and sees it
-   * through to its end. Throws a `TypeError` when a workload of this id is in care already or for constraints that cannot
-   * be, `EGPU_CLOSED` after `close`.
+   * through to its end. Throws a `TypeError` when a workload of this id is in care already, for what is no workload and for
+   * constraints that cannot be, `EGPU_CLOSED` after `close`.
    */
   run(workload: Checkpointable, options: RunOptions = {}): WorkloadRun {
     if (this.#closing !== undefined) throw new EGpuError(EGpuErrorCode.Closed, 'this migrator was closed')
+    assertMethods('a workload must be a Checkpointable', workload, ofWorkload)
     const { id } = workload
+    if (typeof id !== 'string' || id === '') throw new TypeError('a workload needs an `id`, a text of its own')
+    assertObject(`\`needs\` of the workload '${id}'`, workload.needs)
+    if (typeof workload.finished?.then !== 'function') {
+      throw new TypeError(`\`finished\` of the workload '${id}' must be a promise`)
+    }
     checkConstraints(options.constraints ?? {})
     if (this.#runs.has(id)) throw new TypeError(`a workload with the id '${id}' is running already`)
     const run = new RunningWorkload(this.#context, workload, options, this.#ending.get(id))

@@ -42,15 +42,15 @@ export async function* exportCheckpoint(
 }
 
 /**
- * Writes an exported checkpoint into a store as the workload's newest. Every byte is checked before it is committed:
+ * Writes an exported checkpoint, whole or in pieces, into a store as the workload's newest. Every byte is checked before it is committed:
  * rejects with `EGPU_CHECKPOINT_CORRUPT` for anything but a whole export, and nothing is left of it then.
  */
 export async function importCheckpoint(
   store: CheckpointStore,
-  source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  source: Uint8Array | AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   { signal }: AbortOptions = {},
 ): Promise<CheckpointRecord> {
-  const input = new Input(source)
+  const input = new Input(source instanceof Uint8Array ? [source] : source)
   const root: Uint8Array[] = []
   const start = await input.take(magic.byteLength)
   if (!start.every((byte, i) => byte === magic[i]))
@@ -123,7 +123,10 @@ class Input {
   #rest: Uint8Array = new Uint8Array()
 
   constructor(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>) {
-    this.#source = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]()
+    if (typeof source !== 'object' || source === null) throw noBytes()
+    if (Symbol.asyncIterator in source) this.#source = source[Symbol.asyncIterator]()
+    else if (Symbol.iterator in source) this.#source = source[Symbol.iterator]()
+    else throw noBytes()
   }
 
   async take(byteLength: number): Promise<Uint8Array<ArrayBuffer>> {
@@ -146,6 +149,7 @@ class Input {
   async #more(): Promise<boolean> {
     const next = await this.#source.next()
     if (next.done === true) return false
+    if (!(next.value instanceof Uint8Array)) throw noBytes()
     this.#rest = next.value
     return true
   }
@@ -177,4 +181,8 @@ async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayB
 
 function corrupt(why: string, cause?: unknown): EGpuError {
   return new EGpuError(EGpuErrorCode.CheckpointCorrupt, `this export cannot be used: ${why}`, { cause })
+}
+
+function noBytes(): TypeError {
+  return new TypeError('an exported checkpoint is read from its bytes: a Uint8Array, or something that yields them')
 }

@@ -80,7 +80,7 @@ export async function choose(context: RunContext, options: ChoiceOptions): Promi
       (candidate) => refusals.forbidden(candidate) === undefined && incompatibility(needs, candidate) === undefined,
     )
     const hopeless = able.length > 0 && able.every(({ id }) => refusals.isHopeless(id))
-    return { target: undefined, error: noTarget(options.view, question), hopeless }
+    return { target: undefined, error: noTarget(options, question), hopeless }
   }
   return { target: chosen, giveBack: context.occupancy.reserve(chosen, options.needs.memoryBytes ?? 0), mistake }
 }
@@ -143,7 +143,12 @@ function strategyMistake(name: string, did: string, cause?: unknown): EGpuError 
   return new EGpuError(EGpuErrorCode.NoTarget, message, { cause })
 }
 
-function noTarget(view: WorkloadView, question: PlacementQuestion): EGpuError {
+function noTarget({ view, targetId }: ChoiceOptions, question: PlacementQuestion): EGpuError {
+  if (targetId !== undefined && !question.targets.some(({ id }) => id === targetId)) {
+    const there = question.targets.map(({ id, name }) => `\n  ${id} (${name})`)
+    const which = there.length === 0 ? 'there are none at all' : `there are:${there.join('')}`
+    return new EGpuError(EGpuErrorCode.NoTarget, `there is no target ${targetId} for ${view.id} to move to; ${which}`)
+  }
   const reasons = passedOver(question).map(({ target, reason }) => `\n  ${target.name} (${target.id}) ${reason}`)
   const found = reasons.length === 0 ? 'there are no targets at all' : `each was passed over:${reasons.join('')}`
   return new EGpuError(EGpuErrorCode.NoTarget, `no target can take ${view.id}; ${found}`)

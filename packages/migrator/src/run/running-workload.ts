@@ -67,6 +67,9 @@ export class RunningWorkload implements WorkloadRun, Warned {
   }
 
   async moveTo(targetId: string, { signal }: AbortOptions = {}): Promise<ComputeTarget> {
+    if (typeof targetId !== 'string' || targetId === '') {
+      throw new TypeError('moveTo needs the id of a target; manager.targets() says which there are')
+    }
     const { moves } = this.#parts
     if (this.where?.id !== targetId) {
       await moves.outcome(moves.add({ reason: 'requested', targetId, mayPark: false }), signal)

@@ -22,8 +22,8 @@ export interface RunOptions extends AbortOptions {
   /** The larger goes first where migrations have to queue. Default 0. */
   readonly priority?: number | undefined
   /**
-   * Keep the checkpoints of finished work, so that nothing is computed again should the process die before its result
-   * is stored: a later run then goes on from the last of them. Remove them with `migrator.checkpoints.forget(id)`.
+   * Keep the checkpoints of finished work, so that little is computed again should the process die before its result is
+   * stored: a later run then goes on from the last of them, as old as the time between two. Remove them with `migrator.checkpoints.forget(id)`.
    * Default false: they are removed once `finished` has resolved.
    */
   readonly keepCheckpoints?: boolean | undefined
@@ -53,8 +53,8 @@ export interface WorkloadRun extends AsyncDisposable {
   /** Takes a checkpoint of the work as it is now or later; resolves once it is committed. */
   checkpoint(options?: AbortOptions): Promise<CheckpointRecord>
   /**
-   * Moves the work to a target. Rejects with `EGPU_NO_TARGET` or `EGPU_MIGRATION_FAILED` when it could not go there; it
-   * then works on elsewhere.
+   * Moves the work to a target. Rejects with `EGPU_NO_TARGET` or `EGPU_MIGRATION_FAILED` when it could not go there, with
+   * a `TypeError` for what is no id; it then works on where it is, or elsewhere.
    */
   moveTo(targetId: string, options?: AbortOptions): Promise<ComputeTarget>
   /** Stops after a last checkpoint, so that a later run of the same workload goes on from it. Twice is fine. */

@@ -216,6 +216,60 @@ test.each(Object.entries(misuses))('refuses %s as the bare device does', async (
   expect(expected).not.toEqual({ thrown: 'nothing', caught: 'nothing' })
 })
 
+/** Whatever an application may have in the place of a number or a word. Dawn for Node takes some of it, and aborts of others. */
+const oddities: readonly (readonly [string, unknown])[] = [
+  ...Object.entries({ null: null, huge: 2 ** 53, 'more than 32 bits': 2 ** 32, 'a fraction': 1.5, NaN }),
+  ...Object.entries({ 'a number below 0': -8, 'a numeric string': '16', words: 'nonsense', true: true }),
+  ...Object.entries({ 'an array': [], 'an object': {}, 'a bigint': 8n, 'a function': () => {} }),
+]
+
+const oddPlaces: Readonly<Record<string, (device: GPUDevice, odd: never) => unknown>> = {
+  'the size of a buffer': (device, odd) => device.createBuffer({ size: odd, usage: Usage.COPY_DST }),
+  'the usage of a buffer': (device, odd) => device.createBuffer({ size, usage: odd }),
+  'mappedAtCreation of a buffer': (device, odd) => buffer(device, Usage.COPY_DST, { mappedAtCreation: odd }),
+  'the usage of a texture': (device, odd) => texture(device, odd),
+  'the format of a texture': (device, odd) =>
+    device.createTexture({ size: [8, 8], format: odd, usage: TextureUsage.COPY_DST }),
+  'the samples of a texture': (device, odd) =>
+    device.createTexture({ size: [8, 8], format: 'rgba8unorm', usage: 0x10, sampleCount: odd }),
+  'the mode of a mapping': (device, odd) => buffer(device, Usage.MAP_READ | Usage.COPY_DST).mapAsync(odd),
+  'the offset of a mapping': (device, odd) => buffer(device, Usage.MAP_READ | Usage.COPY_DST).mapAsync(1, odd),
+  'the size of a mapping': (device, odd) => buffer(device, Usage.MAP_READ | Usage.COPY_DST).mapAsync(1, 0, odd),
+  'the offset of a range': (device, odd) =>
+    buffer(device, Usage.COPY_DST, { mappedAtCreation: true }).getMappedRange(odd),
+  'the size of a range': (device, odd) =>
+    buffer(device, Usage.COPY_DST, { mappedAtCreation: true }).getMappedRange(0, odd),
+  'the offset of a write': (device, odd) =>
+    device.queue.writeBuffer(buffer(device, Usage.COPY_DST), odd, new Uint8Array(4)),
+  'a dispatch': (device, odd) => encode(device, (encoder) => encoder.beginComputePass().dispatchWorkgroups(odd)),
+}
+
+test.each(Object.entries(oddPlaces))('takes or refuses as %s what the bare device does', async (_, put) => {
+  for (const [what, odd] of oddities) {
+    const misuse: Misuse = (device) => put(device, odd as never)
+    const expected = await heard(bare.handle, misuse)
+    expect({ what, ...(await heard(guarded, misuse)) }).toEqual({ what, ...expected })
+  }
+})
+
+test.each(['a buffer', 'a texture'])('tells once what is wrong with %s, and then that it is invalid', async (what) => {
+  const use = async (device: GPUDevice): Promise<object> => {
+    device.pushErrorScope('validation')
+    const bad = what === 'a buffer' ? buffer(device, 0) : texture(device, 0)
+    expect(await device.popErrorScope()).not.toBe(null)
+    return await heard(device, () =>
+      encode(device, (encoder) => {
+        if (what === 'a buffer') encoder.clearBuffer(bad as GPUBuffer)
+        else {
+          const to = { buffer: device.createBuffer({ size: 2048, usage: Usage.COPY_DST }), bytesPerRow: 256 }
+          encoder.copyTextureToBuffer({ texture: bad as GPUTexture }, to, [8, 8])
+        }
+      }),
+    )
+  }
+  expect(await use(guarded)).toEqual(await use(bare.handle))
+})
+
 describe('objects of another device', () => {
   test('are refused as the bare device does', async () => {
     const other = await protectDevice()

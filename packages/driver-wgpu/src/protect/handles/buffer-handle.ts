@@ -1,5 +1,6 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import { BufferUsage, MapMode } from '../../flags.ts'
+import { asInteger } from '../capture.ts'
 import { Handle } from './handle.ts'
 import { LabelledHandle } from './plain-handles.ts'
 import type { BufferNode, Mapping } from '../nodes/buffer-node.ts'
@@ -21,6 +22,10 @@ export class BufferHandle extends LabelledHandle<BufferNode> {
 
   async mapAsync(mode: GPUMapModeFlags, offset: number = 0, size?: number): Promise<undefined> {
     const node = Handle.node(this)
+    if (!areIntegers(mode, offset, size)) {
+      await refusedMap(node, 'unmapped', mode, offset, size)
+      return this.mapAsync(...(asIntegers(mode, offset, size) as [number, number, number?]))
+    }
     const length = size ?? Math.max(0, node.size - offset)
     if (this.mapState !== 'unmapped' || !isMapAllowed(node, mode, offset, length)) {
       await refusedMap(node, this.mapState, mode, offset, size)
@@ -48,6 +53,10 @@ export class BufferHandle extends LabelledHandle<BufferNode> {
   getMappedRange(offset: number = 0, size?: number): ArrayBuffer {
     const node = Handle.node(this)
     const { mapping } = node
+    if (!areIntegers(offset, size)) {
+      refuseRange(node, offset, size)
+      return this.getMappedRange(...(asIntegers(offset, size) as [number, number?]))
+    }
     const length = size ?? Math.max(0, node.size - offset)
     if (mapping === undefined || !isRangeFree(mapping, offset, length)) {
       throw new DOMException('the range is not mapped, not aligned, or was handed out before', 'OperationError')
@@ -76,6 +85,29 @@ export class BufferHandle extends LabelledHandle<BufferNode> {
 export function mapAtCreation(node: BufferNode): void {
   node.mapping = { mode: 'write', offset: 0, size: node.size, content: undefined, ranges: [] }
   node.core.mappedBuffers.add(node)
+}
+
+/** Whether what was given for numbers can be counted with as it is. */
+function areIntegers(...values: readonly unknown[]): boolean {
+  return values.every((value) => value === undefined || (Number.isSafeInteger(value) && (value as number) >= 0))
+}
+
+/** What the device took, as WebIDL reads it. */
+function asIntegers(...values: readonly unknown[]): readonly unknown[] {
+  return values.map((value) => (value === undefined ? value : asInteger(value ?? 0)))
+}
+
+/** Lets a mapped buffer refuse what may be no numbers, so that the errors are the device's own. */
+function refuseRange({ core: { device } }: BufferNode, offset: number, size: number | undefined): void {
+  const mapped = device.createBuffer({ size: 8, usage: BufferUsage.CopyDst, mappedAtCreation: true })
+  try {
+    mapped.getMappedRange(offset, size)
+  } catch (error) {
+    // Another size would do for another buffer.
+    if (error instanceof TypeError) throw error
+  } finally {
+    mapped.destroy()
+  }
 }
 
 /** The rules of "GPUBuffer.mapAsync()". */

@@ -4,6 +4,7 @@ import { BindGroupNode } from '../nodes/bind-group-node.ts'
 import { BufferNode } from '../nodes/buffer-node.ts'
 import type { Methods, Node } from '../nodes/node.ts'
 import { QueryNode } from '../nodes/query-node.ts'
+import { quietly } from '../quietly.ts'
 import { RecipeNode } from '../nodes/recipe.ts'
 import type { Recipe } from '../nodes/recipe.ts'
 import { TextureNode } from '../nodes/texture-node.ts'
@@ -100,11 +101,15 @@ export class DeviceHandle extends LabelledHandle<DeviceNode> {
   createBuffer(descriptor: GPUBufferDescriptor): BufferHandle {
     const { core } = Handle.node(this)
     const captured = capture(descriptor) as GPUBufferDescriptor
+    const { size, usage, mappedAtCreation = false } = captured as Partial<Record<keyof GPUBufferDescriptor, unknown>>
+    if (typeof size !== 'number' || !isFlags(usage) || typeof mappedAtCreation !== 'boolean') {
+      quietly(core.device, () => core.device.createBuffer(captured)).destroy()
+    }
     const node = new BufferNode(core, {
       ...captured,
-      size: asInteger(captured.size) as number,
-      usage: asInteger(captured.usage) as number,
-      mappedAtCreation: Boolean(captured.mappedAtCreation),
+      size: asInteger(size) as number,
+      usage: asInteger(usage) as number,
+      mappedAtCreation: Boolean(mappedAtCreation),
     })
     if (node.descriptor.mappedAtCreation === true) mapAtCreation(node)
     return wrap(BufferHandle, node)
@@ -113,6 +118,7 @@ export class DeviceHandle extends LabelledHandle<DeviceNode> {
   createTexture(descriptor: GPUTextureDescriptor): TextureHandle {
     const { core } = Handle.node(this)
     const captured = capture(descriptor) as GPUTextureDescriptor
+    if (!isFlags(captured.usage)) quietly(core.device, () => core.device.createTexture(captured)).destroy()
     return wrap(TextureHandle, new TextureNode(core, { ...captured, usage: asInteger(captured.usage) as number }))
   }
 
@@ -169,6 +175,14 @@ export class DeviceHandle extends LabelledHandle<DeviceNode> {
     const { core } = Handle.node(this)
     return (core.device as unknown as Methods)['importExternalTexture']?.(...args)
   }
+}
+
+/**
+ * Whether usages can be looked at as they are. What else there may be, and which of it is refused, differs between
+ * implementations: Dawn for Node takes numbers only, a browser reads `'16'` as 16. So the device is asked first.
+ */
+function isFlags(usage: unknown): boolean {
+  return typeof usage === 'number' && usage >>> 0 === usage
 }
 
 function make<Real extends object, N extends Node<Real>, H extends Handle<N>>(

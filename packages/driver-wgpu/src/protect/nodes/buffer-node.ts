@@ -1,5 +1,6 @@
 import { BufferUsage } from '../../flags.ts'
 import type { Core } from '../core.ts'
+import { quietly } from '../quietly.ts'
 import { Node } from './node.ts'
 import { Ranges } from './ranges.ts'
 
@@ -81,7 +82,9 @@ export class BufferNode extends Node<GPUBuffer> {
   }
 
   makeTwin(changes: Partial<GPUBufferDescriptor>): GPUBuffer {
-    return this.core.device.createBuffer({ ...this.descriptor, mappedAtCreation: false, ...changes })
+    const { device } = this.core
+    // What is wrong with the descriptor was told when the buffer was made.
+    return quietly(device, () => device.createBuffer({ ...this.descriptor, mappedAtCreation: false, ...changes }))
   }
 
   markWritten(start: number, end: number): void {

@@ -1,5 +1,7 @@
 import { TextureUsage } from '../../flags.ts'
+import { asInteger } from '../capture.ts'
 import type { Core } from '../core.ts'
+import { quietly } from '../quietly.ts'
 import { Node } from './node.ts'
 import { planesOf, storedFormat } from './texture-format.ts'
 import { imagesOf } from './texture-images.ts'
@@ -48,7 +50,9 @@ export class TextureNode extends Node<GPUTexture> {
 
   /** A texture exactly as declared, to get the device's own errors from. */
   twin(): GPUTexture {
-    this.#twin ??= this.core.device.createTexture(this.descriptor)
+    const { device } = this.core
+    // What is wrong with the descriptor was told when the texture was made.
+    this.#twin ??= quietly(device, () => device.createTexture(this.descriptor))
     return this.#twin
   }
 
@@ -86,7 +90,9 @@ export class TextureNode extends Node<GPUTexture> {
  * that was not: copies and sampling go with every format, and so do attachments with every depth format.
  */
 function withAccess(descriptor: GPUTextureDescriptor): GPUTextureDescriptor {
-  const { usage, format, sampleCount = 1, viewFormats = [] } = descriptor
+  const { usage, format, viewFormats = [] } = descriptor
+  const sampleCount = asInteger(descriptor.sampleCount ?? 1)
+  if (typeof format !== 'string' || typeof sampleCount !== 'number') return descriptor
   if (!Number.isInteger(usage) || usage === 0 || (usage & ~TextureUsage.Lasting) !== 0) return descriptor
   const ways = new Set(planesOf(format, sampleCount).map(({ by }) => by))
   let access = usage

@@ -1,4 +1,5 @@
-import { chaos, leaseSeconds } from '../../packages/mesh/test/ownership/chaos.ts'
+import { chaos, leaseSeconds, takeoverBarMs } from '../../packages/mesh/test/ownership/chaos.ts'
+import type { Takeover } from '../../packages/mesh/test/ownership/chaos.ts'
 import { percentile } from '../figure.ts'
 import type { Figure } from '../figure.ts'
 
@@ -10,10 +11,10 @@ const schedules = 500
  */
 export async function measure(): Promise<Figure[]> {
   const result = await chaos({ schedules, pairs: 8, seed: 2_026 })
-  const { doubleOwners, staleCommits, staleAccepted, takeoverMs } = result
+  const { doubleOwners, staleCommits, staleAccepted, takeovers } = result
   const faults = Object.entries(result.faults).map(([kind, count]) => `${count} x ${kind}`)
-  const worst = percentile(takeoverMs, 0.95)
-  const barMs = leaseSeconds * 1_000 + 2_000
+  const possible = takeovers.filter(({ wasPossible }) => wasPossible)
+  const worst = percentile(msOf(possible), 0.95)
   return [
     {
       figure: 'schedules with two active owners',
@@ -35,10 +36,21 @@ export async function measure(): Promise<Figure[]> {
       figure: 'host killed to owner elsewhere, p95',
       value: worst,
       unit: 'ms',
-      against: `lease of ${leaseSeconds} s + 2 s, while etcd has troubles too`,
-      ratio: worst / barMs,
+      against: `lease of ${leaseSeconds} s + 2 s; ${possible.length} times, the other host well and etcd with a majority`,
+      ratio: worst / takeoverBarMs,
       bar: '<= 1 x',
-      pass: worst <= barMs,
+      pass: worst <= takeoverBarMs,
+    },
+    {
+      figure: 'host killed to owner elsewhere, p95 of all',
+      value: percentile(msOf(takeovers), 0.95),
+      unit: 'ms',
+      // No bar: it is as long as the troubles last.
+      against: `${takeovers.length} times, also while the other host was stopped, dead or cut off, or etcd had no majority`,
     },
   ]
+}
+
+function msOf(takeovers: readonly Takeover[]): number[] {
+  return takeovers.map(({ ms }) => ms)
 }

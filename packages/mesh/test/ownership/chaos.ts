@@ -32,12 +32,23 @@ export interface ChaosResult {
   readonly staleAccepted: number
   readonly acceptedCommits: number
   readonly changesOfHands: number
-  /** Of hosts that were killed: from the kill until somebody else owned what they had. */
-  readonly takeoverMs: readonly number[]
+  /** Of hosts that were killed while they owned something. */
+  readonly takeovers: readonly Takeover[]
+}
+
+export interface Takeover {
+  /** From the kill until somebody else owned what the host had. */
+  readonly ms: number
+  /** Whether the other host was well, and etcd had a majority, from the kill on for as long as a takeover may take. */
+  readonly wasPossible: boolean
 }
 
 const members = ['e1', 'e2', 'e3']
 export const leaseSeconds = 2
+/** How long a takeover may take. */
+export const takeoverBarMs: number = leaseSeconds * 1_000 + 2_000
+/** Without a write that etcd took for so long, it is counted as without a majority. */
+const witnessGapMs = 1_000
 
 /**
  * Pairs of hosts contend for resources through a real etcd of three members while both, and etcd, are stopped, killed,
@@ -48,11 +59,16 @@ export async function chaos({ schedules, pairs, seed, onSchedule }: ChaosOptions
   const hosts = Array.from({ length: pairs * 2 }, (_, index) => `h${index}`)
   const random = randomFrom(seed)
   try {
-    await using network = await Network.create({ hosts: [...members, ...hosts], lan: true })
+    await using network = await Network.create({ hosts: [...members, ...hosts, 'witness'], lan: true })
     await using etcd = await EtcdCluster.start(network, members)
     await using store = await Store.open(join(home, 'store'))
     const program = await bundled(home)
-    const rig: Rig = { program, network, etcd, store, home, random, faults: new Map(), kills: [] }
+    const writesMs: number[] = []
+    const rig: Rig = { program, network, etcd, store, home, random, faults: new Map(), troubles: [], writesMs }
+    const witness = fileURLToPath(new URL('./quorum-witness.ts', import.meta.url))
+    network
+      .spawn('witness', process.execPath, ['--import=tsx', witness, ...etcd.endpoints])
+      .on('message', ({ atMs }: { readonly atMs: number }) => writesMs.push(atMs))
     const lanes = Array.from({ length: pairs }, (_, pair) => [`h${pair * 2}`, `h${pair * 2 + 1}`] as const)
     const contenders = lanes.flatMap((lane, pair) => lane.map((host) => new Contender(rig, host, `r${pair}`)))
     await Promise.all(contenders.map((contender) => contender.run()))
@@ -105,8 +121,20 @@ interface Rig {
   readonly home: string
   readonly random: () => number
   readonly faults: Map<string, number>
-  readonly kills: { readonly host: string; readonly atMs: number }[]
+  readonly troubles: Trouble[]
+  /** When etcd took a write of the witness. */
+  readonly writesMs: readonly number[]
 }
+
+interface Trouble {
+  readonly host: string
+  readonly kind: HostFault
+  readonly fromMs: number
+  untilMs: number
+}
+
+const hostFaults = ['partition', 'stop', 'kill', 'clock'] as const
+type HostFault = (typeof hostFaults)[number]
 
 const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
@@ -118,7 +146,7 @@ async function schedule(rig: Rig, contenders: readonly Contender[]): Promise<voi
   await Promise.all(
     Array.from({ length: count }, async () => {
       const contender = contenders[Math.floor(random() * contenders.length)] as Contender
-      const kind = pick(random, ['partition', 'stop', 'kill', 'clock'] as const)
+      const kind = pick(random, hostFaults)
       await pause(random() * 1_500)
       rig.faults.set(kind, (rig.faults.get(kind) ?? 0) + 1)
       await contender.suffer(kind, 300 + random() * 3_500)
@@ -182,24 +210,26 @@ class Contender {
     await Promise.race([once(child, 'message'), once(child, 'exit')])
   }
 
-  async suffer(kind: 'partition' | 'stop' | 'kill' | 'clock', forMs: number): Promise<void> {
+  async suffer(kind: HostFault, forMs: number): Promise<void> {
     if (this.#suffering.has(kind)) return
     this.#suffering.add(kind)
-    const { network, random, kills } = this.#rig
+    const { network, random, troubles } = this.#rig
     const child = this.#child
+    const trouble: Trouble = { host: this.#host, kind, fromMs: nowMs(), untilMs: Infinity }
+    troubles.push(trouble)
     if (kind === 'partition') await plug(network, this.#host, false)
     if (kind === 'stop') child?.kill('SIGSTOP')
     // One that was killed meanwhile hears nothing.
     if (kind === 'clock') child?.send({ jumpMs: (random() - 0.5) * 7_200_000 }, () => {})
     if (kind === 'kill') {
       child?.kill('SIGKILL')
-      kills.push({ host: this.#host, atMs: nowMs() })
       if (child?.exitCode === null && child.signalCode === null) await once(child, 'exit')
     }
     await pause(forMs)
     if (kind === 'partition') await plug(network, this.#host, true)
     if (kind === 'stop') child?.kill('SIGCONT')
     if (kind === 'kill') await this.run()
+    trouble.untilMs = nowMs()
     this.#suffering.delete(kind)
   }
 
@@ -280,7 +310,8 @@ interface Reign {
   untilMs: number
 }
 
-function judge({ home, kills, store, faults }: Rig, hosts: readonly string[], schedules: number): ChaosResult {
+function judge(rig: Rig, hosts: readonly string[], schedules: number): ChaosResult {
+  const { home, troubles, store, faults } = rig
   const reigns = new Map<string, Reign[]>()
   for (const host of hosts) {
     const log = join(home, `${host}.log`)
@@ -300,18 +331,23 @@ function judge({ home, kills, store, faults }: Rig, hosts: readonly string[], sc
   }
   let doubleOwners = 0
   let changesOfHands = 0
-  const takeoverMs: number[] = []
+  const takeovers: Takeover[] = []
   for (const known of reigns.values()) {
     known.sort((a, b) => a.fromMs - b.fromMs)
     // A process that is dead believes nothing.
     for (const reign of known) {
-      const death = kills.find(({ host, atMs }) => host === reign.owner && atMs > reign.fromMs && atMs < reign.untilMs)
+      const death = troubles.find(
+        ({ host, kind, fromMs }) =>
+          host === reign.owner && kind === 'kill' && fromMs > reign.fromMs && fromMs < reign.untilMs,
+      )
       if (death === undefined) continue
-      reign.untilMs = death.atMs
-      const next = known.find(({ fromMs, owner }) => fromMs > death.atMs && owner !== reign.owner)
-      const own = known.find(({ fromMs, owner }) => fromMs > death.atMs && owner === reign.owner)
-      if (next !== undefined && (own === undefined || next.fromMs < own.fromMs))
-        takeoverMs.push(next.fromMs - death.atMs)
+      reign.untilMs = death.fromMs
+      const next = known.find(({ fromMs, owner }) => fromMs > death.fromMs && owner !== reign.owner)
+      const own = known.find(({ fromMs, owner }) => fromMs > death.fromMs && owner === reign.owner)
+      if (next === undefined || (own !== undefined && own.fromMs < next.fromMs)) continue
+      const until = Math.min(next.fromMs, death.fromMs + takeoverBarMs)
+      const wasPossible = isWell(rig, next.owner, death.fromMs, until) && hadMajority(rig, death.fromMs, until)
+      takeovers.push({ ms: next.fromMs - death.fromMs, wasPossible })
     }
     let beforeMs = -Infinity
     let token = 0
@@ -330,8 +366,21 @@ function judge({ home, kills, store, faults }: Rig, hosts: readonly string[], sc
     staleAccepted: store.staleAccepted,
     acceptedCommits: store.accepted,
     changesOfHands,
-    takeoverMs,
+    takeovers,
   }
+}
+
+/** Neither stopped nor killed nor cut off. A clock that was set is no excuse. */
+function isWell({ troubles }: Rig, host: string, fromMs: number, untilMs: number): boolean {
+  return !troubles.some(
+    (trouble) =>
+      trouble.host === host && trouble.kind !== 'clock' && trouble.fromMs < untilMs && trouble.untilMs > fromMs,
+  )
+}
+
+function hadMajority({ writesMs }: Rig, fromMs: number, untilMs: number): boolean {
+  const during = writesMs.filter((atMs) => atMs > fromMs && atMs < untilMs)
+  return [...during, untilMs].every((atMs, index) => atMs - (during[index - 1] ?? fromMs) < witnessGapMs)
 }
 
 function pick<T>(random: () => number, from: readonly T[]): T {

@@ -82,7 +82,11 @@ async function own(resource: string, holding: Holding): Promise<void> {
     await pause(25)
   }
   note({ kind: 'lost', resource, token, atMs: clock.now() })
-  // The worst that can happen: it had looked, was stopped for seconds, and acts now.
+  void commitLate(resource, token)
+}
+
+/** The worst that can happen: it had looked, was stopped for seconds, and acts now. */
+async function commitLate(resource: string, token: number): Promise<void> {
   await pause(Math.random() * 1_500)
   note({ kind: 'late', resource, token, accepted: await commit(resource, token), atMs: clock.now() })
 }

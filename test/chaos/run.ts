@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { chaos as kills } from '../../packages/migrator/test/helpers/chaos.ts'
 import { schedules } from '../../packages/migrator/test/helpers/schedules.ts'
 import { hostile } from './hostile.ts'
-import { processes } from './processes.ts'
+import { processes } from './processes/processes.ts'
 import { spine } from './spine.ts'
 
 const usage =
@@ -42,8 +42,11 @@ for (const name of chosen) {
   const part = parts[name]
   if (part === undefined) throw new TypeError(usage)
   const seeds = asked ?? part.seeds
+  let told = 0
   const onProgress = (done: number): void => {
-    if (done % 100 === 0) console.error(`${name}: ${done} of ${seeds}`)
+    if (done - told < Math.min(100, seeds / 10)) return
+    told = done
+    console.error(`${name}: ${done} of ${seeds}`)
   }
   const startedAt = performance.now()
   const outcome = await part.run({ first, seeds, onProgress })

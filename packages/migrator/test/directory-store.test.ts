@@ -308,9 +308,12 @@ describe('two migrators on one store', () => {
     expect(died.stderr).toBe('')
     expect(died.signal).toBe('SIGKILL')
     expect(await readdir(directory)).toContain('lock')
+    // One that died as it was taking over the lock of yet another.
+    await writeFile(join(directory, 'lock.0123.left'), '{}')
     const store = storeIn()
     expect((await store.list('job'))[0]).toMatchObject({ progress: 5 })
     expect(await store.acquire('job')).toBe(2)
+    expect((await readdir(directory)).sort((a, b) => a.localeCompare(b))).toEqual(['lock', 'workloads'])
   })
 
   it('are no two when one of them only has a copy', async () => {

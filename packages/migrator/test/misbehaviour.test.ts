@@ -271,6 +271,34 @@ describe('a store', () => {
     expect(mixer.result).toBe(reference)
   })
 
+  it('whose commit comes about after the work has finished leaves no checkpoint of it', async () => {
+    let goOn: (() => void) | undefined
+    const inner = memoryStore()
+    const store: CheckpointStore = {
+      ...inner,
+      begin: async (draft) => {
+        const writer = await inner.begin(draft)
+        const hold = draft.progress > 900 && goOn === undefined
+        return {
+          ...writer,
+          commit: async () => {
+            if (hold) await new Promise<void>((resolve) => (goOn = resolve))
+            return writer.commit()
+          },
+        }
+      },
+    }
+    await using machine = await bench({ store })
+    const { clock, migrator } = machine
+    const run = migrator.run(new Mixer({ clock }))
+    await machine.until(run.finished)
+    await clock.advance(10)
+    expect(goOn).toBeDefined()
+    goOn?.()
+    await clock.advance(10)
+    expect(await store.list('mixer')).toEqual([])
+  })
+
   it('that cannot take over in time does not hold up the work', async () => {
     let isSlow = false
     const store = moody((call) => (isSlow && call === 'acquire' ? 'hang' : undefined))

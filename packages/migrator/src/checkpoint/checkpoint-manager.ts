@@ -138,8 +138,12 @@ export class CheckpointManager implements AsyncDisposable {
     }
   }
 
-  /** Removes all checkpoints of a workload, the newest last: interrupted, it leaves what is worth most. */
+  /**
+   * Removes all checkpoints of a workload, the newest last: interrupted, it leaves what is worth most. Whoever still
+   * writes one is shut out first, an abandoned save of the same process included: it would come after the removal.
+   */
   async forget(workloadId: string, options?: AbortOptions): Promise<void> {
+    await this.store.acquire(workloadId, options)
     const records = await this.store.list(workloadId, options)
     for (const { generation } of [...records].reverse()) {
       await this.store.remove(workloadId, generation, options)

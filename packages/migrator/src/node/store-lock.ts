@@ -43,6 +43,7 @@ export class StoreLock {
     const nonce = randomBytes(16).toString('hex')
     const owner: LockOwner = { nonce, host: hostname(), pid: process.pid, started: startOf(process.pid), directory: id }
     for (let attempt = 0; attempt < 3; attempt += 1) {
+      await removeLeft(fs, directory)
       try {
         await sign(fs, path, owner)
         held.add(nonce)
@@ -57,7 +58,6 @@ export class StoreLock {
         throw inUse(directory, undefined)
       }
       await fs.rename(path, `${path}.${nonce}.left`)
-      await fs.remove(`${path}.${nonce}.left`)
     }
     throw inUse(directory, undefined)
   }
@@ -75,6 +75,12 @@ export class StoreLock {
     if (owner !== undefined && owner !== 'unsigned' && owner.nonce === this.#owner.nonce)
       await this.#fs.remove(this.#path)
   }
+}
+
+/** Locks that were taken over, also by one that died right after. */
+async function removeLeft(fs: StoreFs, directory: string): Promise<void> {
+  const names = (await fs.list(directory)).map(({ name }) => name)
+  for (const name of names.filter((each) => /^lock\..*\.left$/.test(each))) await fs.remove(`${directory}/${name}`)
 }
 
 /** Not synced: after a power failure nobody holds it any more. */

@@ -19,6 +19,8 @@ export interface MixerOptions {
   readonly fault?: (call: Call, target: OpenTarget | undefined) => 'throw' | 'hang' | Error | undefined
   /** What the state says its length is, where that is a lie. */
   readonly declaredBytes?: number
+  /** Hears of each step that was done here. */
+  readonly onStep?: (progress: number) => void
 }
 
 /** Flops per millisecond of the simulated GPU by default: 10^13 per second. */
@@ -162,7 +164,9 @@ export class Mixer implements Checkpointable {
         await this.#inTurn(async () => {
           if (!this.#runs || stay !== this.#stay) return
           await this.#bench?.step(this.progress)
-          if (stay === this.#stay) this.progress += 1
+          if (stay !== this.#stay) return
+          this.progress += 1
+          this.#options.onStep?.(this.progress)
         })
       }
       if (!this.#runs || stay !== this.#stay) return

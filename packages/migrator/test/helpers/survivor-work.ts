@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs'
 import { systemClock } from '@egpu/core'
 import { simDriver } from '@egpu/driver-sim'
 import type { Work } from '@egpu/migrator/node'
@@ -8,6 +9,7 @@ const work: Work = () => {
   const mixer = new Mixer({ clock: systemClock, words: 64, steps: 400, stepMs: 1 })
   if (process.env['SURVIVOR'] === 'poison') setTimeout(() => process.abort(), 20)
   if (process.env['SURVIVOR'] === 'hang') setTimeout(hangOnce, 300)
+  if (process.env['SURVIVOR'] === 'hang at once') hangForEver()
   return {
     drivers: [simDriver({ gpus: [{ name: 'inside' }] })],
     workload: mixer,
@@ -19,6 +21,12 @@ const work: Work = () => {
 /** What a driver call that never returns does to an event loop. */
 function hangOnce(): void {
   if (process.env['SURVIVOR_BORN'] !== undefined) return
+  for (;;);
+}
+
+/** Says first who it is: nothing else will be heard of it. */
+function hangForEver(): void {
+  writeSync(1, `${process.pid}\n`)
   for (;;);
 }
 

@@ -1,3 +1,5 @@
+import { createRequire } from 'node:module'
+import { Worker } from 'node:worker_threads'
 import { EGpuManager } from '@egpu/core'
 import { WorkloadMigrator } from '../../workload-migrator.ts'
 import { sendable } from './protocol.ts'
@@ -9,7 +11,7 @@ import type { Work } from './survive.ts'
 const heartbeatMs = 500
 
 /** The process that does the work: it may be killed by a driver at any time, or by its parent. */
-async function main(path: string): Promise<void> {
+async function main(path: string, parent: string): Promise<void> {
   const send = (message: FromChild): void => {
     process.send?.(message)
   }
@@ -20,6 +22,7 @@ async function main(path: string): Promise<void> {
     else stop.abort(new Error('the parent asked for the end'))
   })
   process.on('disconnect', () => process.exit(1))
+  watchParent(Number(parent))
   let progress: number | undefined
   setInterval(() => send({ type: 'alive', progress }), heartbeatMs).unref()
   send({ type: 'alive', progress })
@@ -51,8 +54,22 @@ async function main(path: string): Promise<void> {
   send({ type: 'finished', result: await result?.() })
 }
 
-const path = process.argv[2]
-if (path !== undefined && process.send !== undefined) {
-  await main(path)
+/** Nobody else would end a process whose event loop stands still once its parent was killed. */
+function watchParent(pid: number): void {
+  try {
+    const thread = new Worker(createRequire(import.meta.url).resolve('#parent-watch'), {
+      workerData: pid,
+      execArgv: [],
+    })
+    thread.on('error', () => undefined)
+    thread.unref()
+  } catch {
+    // A bundler lost the file: then only an event loop that turns hears of it.
+  }
+}
+
+const [path, parent] = process.argv.slice(2)
+if (path !== undefined && parent !== undefined && process.send !== undefined) {
+  await main(path, parent)
   process.disconnect()
 }

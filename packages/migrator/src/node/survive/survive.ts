@@ -77,7 +77,7 @@ export function survive(module: URL | string, options: SurviveOptions = {}): Sur
   }
 
   const start = (): void => {
-    const mine = fork(childUrl, [String(module)], {
+    const mine = fork(childUrl, [String(module), String(process.pid)], {
       serialization: 'advanced',
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     })

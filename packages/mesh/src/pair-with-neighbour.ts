@@ -1,12 +1,12 @@
 import { EGpuError, EGpuErrorCode, type AbortOptions } from '@egpu/core'
-import { pairWith } from './control/pairing.ts'
+import { digitsOf, pairWith } from './control/pairing.ts'
 import type { MeshIdentity } from './identity/identity.ts'
 import type { PairedPeer } from './identity/mesh-directory.ts'
 import type { Neighbour } from './peer.ts'
 
 /**
- * Tries a code at every neighbour that waits for one. Rejects with `EGPU_PEER_NOT_TRUSTED` when none of them takes it, and with
- * `EGPU_PEER_LOST` when nobody waits.
+ * Tries a code at every neighbour that waits for one, once: over its other cables only where one does not reach it. Rejects
+ * with `EGPU_PEER_NOT_TRUSTED` when none of them takes it, `EGPU_PEER_LOST` when nobody waits, `TypeError` for what is no code.
  */
 export async function pairWithNeighbour(
   self: { readonly identity: MeshIdentity; readonly name: string },
@@ -14,6 +14,7 @@ export async function pairWithNeighbour(
   code: string,
   options: AbortOptions,
 ): Promise<PairedPeer> {
+  digitsOf(code)
   const waiting = neighbours.filter(({ pairing }) => pairing)
   if (waiting.length === 0)
     throw new EGpuError(
@@ -21,11 +22,15 @@ export async function pairWithNeighbour(
       'no host on the cables waits for a pairing; run egpu mesh pair there first',
     )
   const refusals: string[] = []
-  for (const { address, port } of waiting) {
+  const refusedBy = new Set<string>()
+  for (const { id, address, port } of waiting) {
+    // It counts wrong codes, whichever cable they come over.
+    if (refusedBy.has(id)) continue
     try {
       return await pairWith(self, { host: address, port, code }, options)
     } catch (error) {
       if (!EGpuError.is(error)) throw error
+      if (error.code === EGpuErrorCode.PeerNotTrusted) refusedBy.add(id)
       refusals.push(`${address}: ${error.message}`)
     }
   }

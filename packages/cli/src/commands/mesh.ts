@@ -109,6 +109,9 @@ async function pair(
     terminal.print(`${id} is trusted. Do the same there with ${mesh.nodeId}`)
     return
   }
+  if (code !== undefined && !/^([\s-]*\d){8}[\s-]*$/.test(code)) {
+    throw new InvalidArgumentError('a pairing code has eight digits, as in 1234-5678.')
+  }
   await using mesh = await open(options, signal)
   if (code !== undefined) {
     const peer = await mesh.pairWith(code, { signal })
@@ -118,7 +121,7 @@ async function pair(
   await using window = await mesh.openPairing()
   if (options.json === true) printJson({ code: window.code, nodeId: mesh.nodeId }, terminal)
   else {
-    terminal.print(`On the other host:  egpu mesh pair ${window.code}`)
+    terminal.print(`On the other host:  egpu mesh pair ${window.code}${options.lan === true ? ' --lan' : ''}`)
     terminal.note('Waiting; Ctrl-C ends it.')
   }
   const ended = new Promise<never>((_resolve, reject) => {
@@ -182,7 +185,11 @@ async function send(
       `say which peer: ${peers.map(({ hostname }) => plain(hostname)).join(', ')}`,
     )
   const startedAt = performance.now()
-  const bytes = await sendFile(mesh.control, peer.id, file, { signal })
+  const bytes = await sendFile(mesh.control, peer.id, file, { signal }).catch((error: unknown) => {
+    if (!EGpuError.is(error, EGpuErrorCode.PeerLost)) throw error
+    const text = `${error.message}; what arrived is kept: send it again, and it goes on where it was`
+    throw new EGpuError(EGpuErrorCode.PeerLost, text, { cause: error })
+  })
   const seconds = (performance.now() - startedAt) / 1_000
   if (options.json === true)
     printJson({ file, bytes, seconds, peer: { id: peer.id, hostname: peer.hostname } }, terminal)
@@ -204,7 +211,9 @@ async function receive(
     else {
       const links = Object.keys(file.bytesPerLink).length
       const over = links > 1 ? ` over ${links} links` : ''
-      terminal.print(`${plain(file.name)}: ${file.byteLength} bytes from ${file.from.slice(0, 16)}${over}`)
+      const sender = mesh.peers.find(({ id }) => id === file.from)
+      const from = sender === undefined ? file.from.slice(0, 16) : plain(sender.hostname)
+      terminal.print(`${plain(file.name)}: ${file.byteLength} bytes from ${from}${over}`)
     }
   })
   terminal.note('Waiting for files; Ctrl-C ends it.')

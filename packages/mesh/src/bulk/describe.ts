@@ -20,7 +20,9 @@ export async function describeFile(path: string, options: DescribeOptions = {}):
   }
   const file = await open(path, 'r')
   try {
-    const { size } = await file.stat()
+    const stat = await file.stat()
+    if (stat.isDirectory()) throw Object.assign(new Error(`EISDIR: ${path} is a directory`), { code: 'EISDIR', path })
+    const { size } = stat
     const chunks = await hashChunks(file, size, chunkBytes, signal)
     return { byteLength: size, chunkBytes, chunks }
   } finally {

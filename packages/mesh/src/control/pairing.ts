@@ -127,8 +127,8 @@ export async function pairWith(
 }
 
 /** Eight digits, with or without a dash or spaces; `TypeError` for anything else. */
-function digitsOf(code: string): string {
-  const digits = code.replace(/[\s-]/g, '')
+export function digitsOf(code: string): string {
+  const digits = typeof code === 'string' ? code.replace(/[\s-]/g, '') : ''
   if (!/^\d{8}$/.test(digits)) throw new TypeError('a pairing code has eight digits, as in 1234-5678')
   return digits
 }

@@ -2,6 +2,7 @@ import { connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { newPairingCode, openPairing, pairWith, type PairingWindow } from '../../src/control/pairing.ts'
 import { temporaryIdentity } from '../../src/identity/identity.ts'
+import { pairWithNeighbour } from '../../src/pair-with-neighbour.ts'
 import { side, type Side } from '../helpers/planes.ts'
 
 const rooms: Side[] = []
@@ -43,6 +44,23 @@ describe('pairing by code', () => {
       await expect(pairWith(typing, at(room, '2222-2222'))).rejects.toThrow(/the code is wrong/)
     await expect(pairWith(typing, at(room, '1111-1111'))).rejects.toThrow(/nobody waits for a pairing/)
     await expect(window.paired).rejects.toThrow(/three wrong codes/)
+  })
+
+  it('counts a wrong code once where two cables lead to the host that shows it', async () => {
+    const { window, room } = await waiting('1111-1111')
+    const { port, identity } = room
+    const cable = { id: identity.nodeId, address: '127.0.0.1', interfaceName: 'lo', port, pairing: true }
+    const neighbours = [cable, cable, { ...cable, port: 1 }]
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      await expect(pairWithNeighbour(typing, neighbours, '2222-2222', {})).rejects.toThrow(/the code is wrong$/)
+    }
+    const paired = pairWithNeighbour(typing, [{ ...cable, port: 1 }, cable], '1111-1111', {})
+    expect(await paired).toMatchObject({ id: identity.nodeId })
+    await window.paired
+  })
+
+  it.each(['123', 'abcd-efgh', '', undefined])('is refused before anybody is asked: %j', async (code) => {
+    await expect(pairWithNeighbour(typing, [], code as string, {})).rejects.toThrow(TypeError)
   })
 
   it('counts guesses that are made at once one by one', async () => {

@@ -40,12 +40,12 @@ interface Results {
 /** What counts as the idle level: NVML rounds, and the driver keeps a little for itself. */
 const idleBytes = 32 * 2 ** 20
 
-/** Figures of the newest run on real GPUs (`test/device/cuda.sh`), which no CI machine can repeat; each has its date. */
+/**
+ * Figures of the newest runs on real GPUs (`test/device/cuda.sh`), which no CI machine can repeat; each has its date. A run
+ * on a machine with one GPU is kept as `cuda-<date>-one-gpu.json`.
+ */
 export function measure(): Promise<Figure[]> {
-  const home = new URL('../results/', import.meta.url)
-  const newest = names(home).at(-1)
-  if (newest === undefined) throw new Error('bench/results has no cuda-*.json; make one with test/device/cuda.sh')
-  const { date, parts } = JSON.parse(readFileSync(new URL(newest, home), 'utf8')) as Results
+  const { date, parts } = newest(/^cuda-[\d-]+[a-z]?\.json$/)
   const on = `real GPUs, ${date.slice(0, 10)}`
   const figures: Figure[] = []
 
@@ -124,31 +124,38 @@ export function measure(): Promise<Figure[]> {
     })
   }
 
-  const { bare, ...sampling } = parts.nvmlSampling ?? {}
-  if (bare !== undefined && isUsage(sampling)) {
-    const waking = shareOf(bare)
-    const taken = shareOf(sampling) - waking
-    figures.push({
-      figure: `NVML sampling of one GPU at 1 Hz, all threads of both processes (${on})`,
+  figures.push(...samplingFigures(parts, `a machine with two, ${date.slice(0, 10)}`))
+  const alone = newest(/^cuda-.*-one-gpu\.json$/)
+  figures.push(...samplingFigures(alone.parts, `a machine with one, ${alone.date.slice(0, 10)}`))
+  return Promise.resolve(figures)
+}
+
+function samplingFigures({ nvmlSampling }: Results['parts'], on: string): Figure[] {
+  const { bare, ...sampling } = nvmlSampling ?? {}
+  if (bare === undefined || !isUsage(sampling)) return []
+  const waking = shareOf(bare)
+  const taken = shareOf(sampling) - waking
+  return [
+    {
+      figure: `NVML sampling of one real GPU at 1 Hz, all threads of both processes (${on})`,
       value: taken * 100,
       unit: '% of a core',
       against: `besides a process that wakes once a second and samples nothing, which takes ${(waking * 100).toFixed(3)} %`,
       ratio: taken / waking,
       bar: '<= 0.1 %',
       pass: taken <= 0.001,
-    })
-  }
-  return Promise.resolve(figures)
+    },
+  ]
 }
 
-function names(home: URL): readonly string[] {
-  try {
-    return readdirSync(home)
-      .filter((name) => /^cuda-.*\.json$/.test(name))
-      .sort()
-  } catch {
-    return []
-  }
+function newest(pattern: RegExp): Results {
+  const home = new URL('../results/', import.meta.url)
+  const name = readdirSync(home)
+    .filter((one) => pattern.test(one))
+    .sort()
+    .at(-1)
+  if (name === undefined) throw new Error(`bench/results has no ${pattern.source}; make one with test/device/cuda.sh`)
+  return JSON.parse(readFileSync(new URL(name, home), 'utf8')) as Results
 }
 
 const shareOf = ({ wallMs, ownMs, hostMs }: Usage): number => (ownMs + hostMs) / wallMs

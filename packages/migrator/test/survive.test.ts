@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { survive } from '@egpu/migrator/node'
 import { expect, it } from 'vitest'
 import { mixed } from './helpers/mixer.ts'
 
@@ -44,6 +45,26 @@ it('survive() gives up on work that kills its process before it gets anywhere', 
   expect(deaths).toHaveLength(3)
   expect(outcome).toMatchObject({ error: expect.stringContaining('died 3 times without getting further') })
 }, 120_000)
+
+it.each([
+  ['is not there', './no-such-work.ts', 'cannot find'],
+  ['has no default export', './mixer.ts', 'no function as its default export'],
+  ['makes no work', 'data:text/javascript,export default () => ({})', 'must give { drivers, workload }'],
+  ['throws', 'data:text/javascript,export default () => { throw new Error("no GPU") }', 'no GPU'],
+])(
+  'survive() says at once why a module that %s cannot be started',
+  (_how, module, why) => {
+    const { outcome, deaths } = parent(['0', '100000', '5', module])
+    expect(deaths).toEqual([])
+    expect(outcome).toMatchObject({ error: expect.stringContaining('cannot be started') })
+    expect((outcome as { readonly error: string }).error.toLowerCase()).toContain(why.toLowerCase())
+  },
+  120_000,
+)
+
+it.each([undefined, null, '', 7, {}])('survive() takes no %j for a module', (module) => {
+  expect(() => survive(module as string)).toThrow(TypeError)
+})
 
 it('survive() leaves no process behind that hangs when its parent is killed', async () => {
   const env = { ...process.env, SURVIVOR: 'hang at once' }

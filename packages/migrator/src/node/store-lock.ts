@@ -137,6 +137,12 @@ function startOf(pid: number): string | undefined {
 }
 
 function inUse(directory: string, owner: LockOwner | undefined): EGpuError {
+  if (owner !== undefined && held.has(owner.nonce)) {
+    return new EGpuError(
+      EGpuErrorCode.CheckpointFailed,
+      `another store of this process uses ${directory}; close that one first, or give this one a directory of its own`,
+    )
+  }
   const who = owner === undefined ? 'somebody' : `process ${owner.pid} on ${owner.host}`
   return new EGpuError(
     EGpuErrorCode.CheckpointFailed,

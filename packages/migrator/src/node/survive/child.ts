@@ -5,7 +5,7 @@ import { WorkloadMigrator } from '../../workload-migrator.ts'
 import { sendable } from './protocol.ts'
 import type { FromChild, FromParent } from './protocol.ts'
 import { RemoteStore } from './remote-store.ts'
-import type { Work } from './survive.ts'
+import type { Work, WorkSetup } from './survive.ts'
 
 /** How often the parent hears that the event loop turns. */
 const heartbeatMs = 500
@@ -26,9 +26,9 @@ async function main(path: string, parent: string): Promise<void> {
   let progress: number | undefined
   setInterval(() => send({ type: 'alive', progress }), heartbeatMs).unref()
   send({ type: 'alive', progress })
-  const module = (await import(path)) as { readonly default?: Work }
-  if (typeof module.default !== 'function') throw new TypeError(`${path} has no function as its default export`)
-  const { drivers, workload, config, result } = await module.default()
+  const setup = await setupOf(path).catch((error: unknown) => send({ type: 'unready', error: sendable(error) }))
+  if (setup === undefined) return
+  const { drivers, workload, config, result } = setup
   await using manager = await EGpuManager.create({ drivers })
   const forward = (async () => {
     for await (const { type, ...event } of manager.events({ signal: stop.signal })) {
@@ -52,6 +52,17 @@ async function main(path: string, parent: string): Promise<void> {
     await forward
   }
   send({ type: 'finished', result: await result?.() })
+}
+
+async function setupOf(path: string): Promise<WorkSetup> {
+  const module = (await import(path)) as { readonly default?: Work }
+  if (typeof module.default !== 'function') throw new TypeError(`${path} has no function as its default export`)
+  const setup = (await module.default()) as Partial<WorkSetup> | undefined
+  const { drivers, workload } = setup ?? {}
+  if (!Array.isArray(drivers) || typeof workload !== 'object' || workload === null) {
+    throw new TypeError(`the default export of ${path} must give { drivers, workload }`)
+  }
+  return setup as WorkSetup
 }
 
 /** Nobody else would end a process whose event loop stands still once its parent was killed. */

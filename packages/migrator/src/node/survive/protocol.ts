@@ -18,6 +18,8 @@ export type FromChild =
   | { readonly type: 'alive'; readonly progress: number | undefined }
   | { readonly type: 'event'; readonly event: Omit<EGpuEvent, 'error'> }
   | { readonly type: 'finished'; readonly result: unknown }
+  /** The module could not be loaded, or made no work. */
+  | { readonly type: 'unready'; readonly error: SentError }
   /** The work itself failed: to try it again would fail again. */
   | { readonly type: 'failed'; readonly error: SentError }
 

@@ -36,8 +36,8 @@ export interface SurviveOptions {
 
 export interface Survival extends AsyncDisposable {
   /**
-   * Resolves with the work's result. Rejects with `EGPU_WORKLOAD_FAILED` when the work itself failed or the child died
-   * again and again without progress, with `EGPU_CLOSED` after `close`.
+   * Resolves with the work's result. Rejects with `EGPU_WORKLOAD_FAILED` when the work itself failed, when the module cannot
+   * be loaded or makes no work, and when the child died again and again without progress; with `EGPU_CLOSED` after `close`.
    */
   readonly finished: Promise<unknown>
   /** Pid of the child that works now. */
@@ -55,9 +55,13 @@ const childUrl = new URL(import.meta.url.endsWith('.ts') ? './child.ts' : './sur
 /**
  * Does GPU work in a process of its own and keeps its checkpoints in this one: an abort in a driver, or a call that hangs
  * in the kernel, costs that process and the work since the last checkpoint. `module` is the URL of a module whose
- * default export makes the drivers and the workload.
+ * default export makes the drivers and the workload. Throws a `TypeError` for what is neither a URL nor a text, and for
+ * impossible options.
  */
 export function survive(module: URL | string, options: SurviveOptions = {}): Survival {
+  if (!(module instanceof URL) && (typeof module !== 'string' || module === '')) {
+    throw new TypeError("survive needs the URL of a module, as in new URL('./work.js', import.meta.url)")
+  }
   const { hangMs = 10_000, maxDeaths = 5 } = options
   if (!(hangMs > 0)) throw new TypeError(`hangMs must be more than 0, not ${hangMs}`)
   if (!Number.isSafeInteger(maxDeaths) || maxDeaths < 1)
@@ -108,6 +112,7 @@ export function survive(module: URL | string, options: SurviveOptions = {}): Sur
         })
       }
       if (message.type === 'event') options.onEvent?.(message.event)
+      if (message.type === 'unready') unready(received(message.error), die)
       if (message.type === 'failed') finish(() => end.reject(received(message.error)))
       if (message.type === 'finished') finish(() => end.resolve(message.result))
     })
@@ -120,6 +125,16 @@ export function survive(module: URL | string, options: SurviveOptions = {}): Sur
     if (progress <= bestProgress) return
     bestProgress = progress
     deaths = 0
+  }
+
+  /** At the first start it will be so each time; later, a device may be missing for a moment. */
+  const unready = (cause: Error, die: (cause: string) => void): void => {
+    if (deaths > 0 || bestProgress >= 0) {
+      die(`a start that failed: ${cause.message}`)
+      return
+    }
+    const text = `the work in ${String(module)} cannot be started: ${cause.message}`
+    finish(() => end.reject(new EGpuError(EGpuErrorCode.WorkloadFailed, text, { cause })))
   }
 
   const respawn = (cause: string): void => {

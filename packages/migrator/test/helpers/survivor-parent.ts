@@ -4,9 +4,10 @@ import { survive } from '@egpu/migrator/node'
 const kills = Number(process.argv[2])
 const hangMs = Number(process.argv[3])
 const maxDeaths = Number(process.argv[4] ?? 3)
-const module = process.argv[5] ?? './survivor-work.ts'
+const module = process.argv[5]
 const deaths: string[] = []
-const run = survive(new URL(module, import.meta.url), {
+const work = new URL('./survivor-work.ts', import.meta.url)
+const run = survive(module === undefined ? work : new URL(module, import.meta.url), {
   hangMs,
   maxDeaths,
   onDeath: (cause) => {

@@ -39,7 +39,7 @@ describe('a device that keeps dying under the same work', () => {
       await clock.advance(5_000)
       // That it could not go elsewhere is told; that it is parked after that has to be told as well.
       await expect(machine.until(run.moveTo('sim/sim:gpu-B'))).rejects.toThrow('no target')
-      expect(told().at(-1)).toContain('is not the one asked for')
+      expect(told().at(-1)).toContain('there is no target sim/sim:gpu-B')
       driver.machine.gpu('gpu-A').reset()
     }
     const diedAt = clock.now()

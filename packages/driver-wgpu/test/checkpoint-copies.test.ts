@@ -157,7 +157,8 @@ describe('the rate', () => {
     for (const move of [() => collect(frozen.read('state')), () => checkpoint.restore(frozen)]) {
       const begun = performance.now()
       await move()
-      expect(performance.now() - begun).toBeGreaterThanOrEqual(fastestMs - 1)
+      // Timers know whole milliseconds and may be early by one; without a rate this takes a few.
+      expect(performance.now() - begun).toBeGreaterThanOrEqual(fastestMs * 0.9)
     }
   })
 

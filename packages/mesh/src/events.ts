@@ -1,6 +1,7 @@
 import { EventEmitter } from 'eventemitter3'
 import { EventQueue } from '@egpu/core/driver'
 import type { AbortOptions, Finding } from '@egpu/core'
+import { abort, assertKind, assertOptions, callback, oneOf, optional } from './arguments.ts'
 import type { PeerConnectionEnd } from './control/peer-connection.ts'
 import type { Refusal } from './control/control-plane.ts'
 import type { MeshLink, MeshPeer, Neighbour } from './peer.ts'
@@ -33,6 +34,20 @@ interface EventPayloads {
 
 export type MeshEventType = keyof EventPayloads
 
+const types: Readonly<Record<MeshEventType, true>> = {
+  'peer-connected': true,
+  'peer-changed': true,
+  'peer-lost': true,
+  'link-up': true,
+  'link-changed': true,
+  'link-down': true,
+  'neighbour-found': true,
+  refused: true,
+  'findings-changed': true,
+  'listener-failed': true,
+}
+const eventType = oneOf(Object.keys(types))
+
 export type MeshEvent<T extends MeshEventType = MeshEventType> = {
   [K in T]: { readonly type: K } & EventPayloads[K]
 }[T]
@@ -50,7 +65,8 @@ export class MeshEvents {
   }
 
   on<T extends MeshEventType>(type: T, listener: (event: MeshEvent<T>) => unknown): () => void {
-    if (typeof listener !== 'function') throw new TypeError(`a listener must be a function, not ${String(listener)}`)
+    assertKind('the type of an event', type, eventType)
+    assertKind('a listener', listener, callback)
     const failed = (error: unknown): void => {
       // A listener of failures that fails has nobody left to tell.
       if (type !== 'listener-failed') this.emit('listener-failed', { event: type, error })
@@ -68,8 +84,10 @@ export class MeshEvents {
 
   next<T extends MeshEventType>(
     type: T,
-    { signal, where = () => true }: AbortOptions & { readonly where?: (event: MeshEvent<T>) => boolean } = {},
+    options: AbortOptions & { readonly where?: (event: MeshEvent<T>) => boolean } = {},
   ): Promise<MeshEvent<T>> {
+    assertOptions('the options of next', options, { ...abort, where: optional(callback) })
+    const { signal, where = () => true } = options
     return new Promise((resolve, reject) => {
       const settle = (): void => {
         off()
@@ -97,7 +115,9 @@ export class MeshEvents {
   }
 
   /** Subscribed from the call on. Ends when the mesh is closed or `signal` fires. */
-  stream({ signal }: AbortOptions = {}): AsyncIterableIterator<MeshEvent> {
+  stream(options: AbortOptions): AsyncIterableIterator<MeshEvent> {
+    assertOptions('the options of events', options, abort)
+    const { signal } = options
     const queue = new EventQueue<MeshEvent>({ signal, onEnd: () => this.#streams.delete(queue) })
     if (signal?.aborted !== true) this.#streams.add(queue)
     return queue

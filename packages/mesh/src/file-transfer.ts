@@ -1,6 +1,7 @@
 import { lstat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { EGpuError, EGpuErrorCode, type AbortOptions } from '@egpu/core'
+import { abort, assertKind, assertOptions, callback, connections, nodeId, text } from './arguments.ts'
 import { bulkLink, carriers } from './bulk/carriers.ts'
 import { describeFile } from './bulk/describe.ts'
 import type { BulkLink } from './bulk/lane.ts'
@@ -34,8 +35,13 @@ export async function sendFile(
   control: PeerConnections,
   peerId: string,
   path: string,
-  { signal }: AbortOptions = {},
+  options: AbortOptions = {},
 ): Promise<number> {
+  assertKind('control', control, connections)
+  assertKind('peerId', peerId, nodeId)
+  assertKind('path', path, text)
+  assertOptions('the options of sendFile', options, abort)
+  const { signal } = options
   const manifest = await describeFile(path, { signal })
   const encoded = encodeManifest(manifest)
   const ref = manifestRef(encoded)
@@ -65,6 +71,9 @@ export function receiveFiles(
   folder: string,
   onFile: (file: ReceivedFile) => void,
 ): () => void {
+  assertKind('control', control, connections)
+  assertKind('folder', folder, text)
+  assertKind('onFile', onFile, callback)
   const prepared = new Map<string, BulkLink[]>()
   const coming = new Map<string, Promise<number>>()
   const receive = async ({ name, ref, address }: Take, { connection, signal }: RequestContext): Promise<number> => {

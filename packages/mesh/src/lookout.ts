@@ -46,6 +46,7 @@ export class Lookout {
 
   /** From now on all follow. */
   start(): void {
+    if (this.#isClosed) return
     const { machine, discovery } = this.#options
     discovery.setInterfaces(machine.addresses)
     this.#timer = setInterval(() => this.#look(), lookEveryMs)

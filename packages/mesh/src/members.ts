@@ -22,6 +22,8 @@ interface LinkRecord {
   channel: Channel
   beatId: number | undefined
   isUnheard: boolean
+  /** Its latency was measured, or could not be. */
+  isProbed: boolean
   snapshot: MeshLink
 }
 
@@ -74,11 +76,11 @@ export class Members {
     return this.#members.get(channel.peerId)?.links.get(channel.link.id)?.snapshot
   }
 
-  /** Whether a peer was reached by this interface, and how long it takes. */
-  isMeasured(interfaceName: string): boolean {
+  /** Whether a peer, or this one, was reached by this interface and asked how far it is. */
+  hasProbed(interfaceName: string, peerId?: string): boolean {
     return this.#records.some(
-      ({ channel, snapshot }) =>
-        channel.link.interfaceName === interfaceName && snapshot.measured.latencyUs !== undefined,
+      ({ channel, isProbed }) =>
+        isProbed && channel.link.interfaceName === interfaceName && (peerId ?? channel.peerId) === channel.peerId,
     )
   }
 
@@ -94,6 +96,7 @@ export class Members {
       channel,
       beatId: undefined,
       isUnheard: false,
+      isProbed: false,
       snapshot: this.#linkOf(channel),
     }
     this.#stopBeats(record)
@@ -109,7 +112,9 @@ export class Members {
       member.hostname = hello.name
       events.emit('peer-changed', { peer: this.#peerOf(member) })
     }
-    void meter.watch(channel)
+    void meter.watch(channel).then(() => {
+      record.isProbed = true
+    })
   }
 
   offered(peerId: string, targets: readonly ComputeTarget[]): void {

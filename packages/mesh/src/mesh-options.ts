@@ -1,7 +1,13 @@
 import type { AbortOptions, ComputeTarget } from '@egpu/core'
+import { abort, assertOptions, callback, duration, flag, kind, offered, optional, text, texts } from './arguments.ts'
+import { wholeNumber, type Kind } from './arguments.ts'
 import type { HostNetwork } from './doctor/host-network.ts'
+import { isTag } from './identity/host-tag.ts'
+import { isFingerprint } from './identity/identity.ts'
 import type { MeshIdentity } from './identity/identity.ts'
 import type { CableInventory } from './links/cable-link.ts'
+import { mostProbeBytes } from './measure/probe-server.ts'
+import { plainText } from './text.ts'
 
 export interface MeshOptions extends AbortOptions {
   /** Where this host's key and its paired peers are kept. Default: `EGPU_MESH_DIR`, else `~/.config/egpu/mesh`. */
@@ -26,9 +32,15 @@ export interface MeshOptions extends AbortOptions {
   readonly hostNetwork?: (() => HostNetwork | Promise<HostNetwork>) | undefined
   /** Look and ask without being a member: nothing is announced, offered or counted at the peers. */
   readonly visitor?: boolean | undefined
-  /** How long `discover` waits for the first answers at most, in ms. Default 3000; it returns as soon as every cable answered. */
+  /**
+   * How long `discover` waits for the first answers at most, in ms. Default 3000; it returns as soon as every cable answered,
+   * and with `lan` once every paired host did on every network, since nobody knows how many hosts a network has.
+   */
   readonly settleMs?: number | undefined
-  /** Bytes each way to measure a cable's throughput with when it comes up; 0 leaves it unmeasured. Default 32 MiB. */
+  /**
+   * Bytes each way to measure a cable's throughput with when it comes up; 0 leaves it unmeasured. Default 32 MiB, at most
+   * 1 GiB.
+   */
   readonly probeBytes?: number | undefined
   /** Tells this running machine from others that have its key: 16 hex digits. Only tests have several on one. */
   readonly hostTag?: string | undefined
@@ -60,4 +72,35 @@ export function staticPeersOf(
 ): readonly StaticPeer[] {
   const written = staticPeers ?? (env['EGPU_MESH_PEERS'] ?? '').split(',')
   return written.filter((text) => text.trim() !== '').map(parseStaticPeer)
+}
+
+const identity: Kind = kind('an identity such as loadIdentity() gives', (value) => {
+  const { nodeId, privateKeyPem, certificatePem } = (value ?? {}) as Partial<Record<keyof MeshIdentity, unknown>>
+  return isFingerprint(nodeId) && typeof privateKeyPem === 'string' && typeof certificatePem === 'string'
+})
+
+const kinds: Readonly<Record<keyof MeshOptions, Kind>> = {
+  ...abort,
+  directory: optional(text),
+  identity: optional(identity),
+  isPaired: optional(callback),
+  name: optional(kind('a name to read', (value) => typeof value === 'string' && plainText(value).trim() !== '')),
+  port: optional(wholeNumber(0, 65_535)),
+  staticPeers: optional(texts),
+  lan: optional(flag),
+  targets: optional(offered),
+  inventory: optional(callback),
+  hostNetwork: optional(callback),
+  visitor: optional(flag),
+  settleMs: optional(duration),
+  probeBytes: optional(wholeNumber(0, mostProbeBytes)),
+  hostTag: optional(
+    kind('a host tag of 16 hex digits (or left out)', (value) => typeof value === 'string' && isTag(value)),
+  ),
+}
+
+/** `TypeError` for the first option that cannot be. */
+export function assertMeshOptions(options: MeshOptions): void {
+  assertOptions('the options of a mesh', options, kinds)
+  staticPeersOf(options)
 }

@@ -2,6 +2,7 @@ import { EGpuError, EGpuErrorCode, type AbortOptions } from '@egpu/core'
 import { digitsOf, pairWith } from './control/pairing.ts'
 import type { MeshIdentity } from './identity/identity.ts'
 import type { PairedPeer } from './identity/mesh-directory.ts'
+import type { Neighbours } from './neighbours.ts'
 import type { Neighbour } from './peer.ts'
 
 /**
@@ -35,4 +36,21 @@ export async function pairWithNeighbour(
     }
   }
   throw new EGpuError(EGpuErrorCode.PeerNotTrusted, `no pairing\n  ${refusals.join('\n  ')}`)
+}
+
+/** A host says at once that it waits for a pairing; what it said may still be on its way here. */
+const patienceMs = 3_000
+const lookEveryMs = 50
+
+/** Everybody in sight, as soon as one of them waits for a pairing, or nobody did for long enough. */
+export async function neighboursToPairWith(
+  neighbours: Neighbours,
+  { signal }: AbortOptions,
+): Promise<readonly Neighbour[]> {
+  const until = performance.now() + patienceMs
+  while (!neighbours.all.some(({ pairing }) => pairing) && performance.now() < until) {
+    signal?.throwIfAborted()
+    await new Promise((resolve) => setTimeout(resolve, lookEveryMs))
+  }
+  return neighbours.all
 }

@@ -56,7 +56,8 @@ export interface Neighbour {
   readonly pairing: boolean
 }
 
-export type PeerPurpose = 'latency' | 'bandwidth' | 'memory'
+export const peerPurposes = ['latency', 'bandwidth', 'memory'] as const
+export type PeerPurpose = (typeof peerPurposes)[number]
 
 export interface BestPeer {
   readonly peerId: string

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { assertKind, text } from '../arguments.ts'
 import { listDirectory } from '../links/sysfs-text.ts'
 
 /** What the operating system does with the interfaces besides the mesh. */
@@ -11,6 +12,8 @@ export interface HostNetwork {
 
 /** From `/proc/net` and sysfs. What cannot be read counts as none. */
 export function linuxHostNetwork(sysfsRoot: string = '/sys', procRoot: string = '/proc'): HostNetwork {
+  assertKind('sysfsRoot', sysfsRoot, text)
+  assertKind('procRoot', procRoot, text)
   const net = join(sysfsRoot, 'class/net')
   const bridges = listDirectory(net)
     .map((name) => ({ name, members: listDirectory(join(net, name, 'brif')) }))

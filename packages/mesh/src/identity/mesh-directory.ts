@@ -1,8 +1,9 @@
 import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { isAbsolute, join } from 'node:path'
+import { dirname, isAbsolute, join } from 'node:path'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import { makeDirectorySync } from '@egpu/migrator/node'
+import { assertKind, text } from '../arguments.ts'
 import { plainText } from '../text.ts'
 import { machineTag } from './host-tag.ts'
 import { identityFromPem, isFingerprint, newPrivateKey, identityOf, type MeshIdentity } from './identity.ts'
@@ -24,9 +25,11 @@ export function defaultMeshDirectory(env: NodeJS.ProcessEnv = process.env): stri
 
 /**
  * This host's key, made at the first call and readable by its owner alone.
- * Rejects with `EGPU_IDENTITY_COPIED` when the folder was copied from another machine.
+ * Throws `EGPU_IDENTITY_COPIED` when the folder was copied from another machine, `EGPU_PERMISSION_DENIED` when this user may
+ * not use it, `EGPU_MALFORMED_DATA` when it is none or what is in it cannot be read.
  */
 export function loadIdentity(directory: string, machine: string = machineTag()): MeshIdentity {
+  assertKind('directory', directory, text)
   const path = join(directory, 'identity.json')
   const stored = readJson(path)
   if (stored === undefined) {
@@ -51,8 +54,12 @@ export function loadIdentity(directory: string, machine: string = machineTag()):
   }
 }
 
-/** The paired hosts. Read anew at each call, so that a pairing in another process counts at once. */
+/**
+ * The paired hosts. Read anew at each call, so that a pairing in another process counts at once. Throws like `loadIdentity`
+ * where the folder cannot be used.
+ */
 export function loadPeers(directory: string): readonly PairedPeer[] {
+  assertKind('directory', directory, text)
   const path = join(directory, 'peers.json')
   const stored = readJson(path)
   if (stored === undefined) return []
@@ -81,15 +88,15 @@ function isPairedPeer(value: unknown): value is PairedPeer {
 }
 
 function readJson(path: string): object | undefined {
-  let text: string
+  let stored: string
   try {
-    text = readFileSync(path, 'utf8')
+    stored = readFileSync(path, 'utf8')
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
+    throw unusable(dirname(path), error)
   }
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = JSON.parse(stored)
     return typeof value === 'object' && value !== null ? value : {}
   } catch {
     return {}
@@ -98,13 +105,43 @@ function readJson(path: string): object | undefined {
 
 /** Whole or not at all: a reader never sees half a file. */
 function writeJson(directory: string, name: string, value: object): void {
-  makeDirectorySync(directory, 0o700)
   const fresh = join(directory, `.${name}.${process.pid}`)
   try {
+    makeDirectorySync(directory, 0o700)
     writeFileSync(fresh, `${JSON.stringify(value, undefined, 2)}\n`, { mode: 0o600 })
     chmodSync(fresh, 0o600)
     renameSync(fresh, join(directory, name))
+  } catch (error) {
+    throw unusable(directory, error)
   } finally {
-    rmSync(fresh, { force: true })
+    remove(fresh)
   }
+}
+
+/** What is not there, or cannot be, needs no removing. */
+function remove(path: string): void {
+  try {
+    rmSync(path, { force: true })
+  } catch {
+    // What went wrong before is the reason to tell.
+  }
+}
+
+const choose = 'choose another one (EGPU_MESH_DIR, or the option `directory`)'
+
+/** What the system says of the folder, as something to act on. A full or a broken disk is told as it is. */
+function unusable(directory: string, cause: unknown): unknown {
+  const { code, path = directory } = cause as NodeJS.ErrnoException
+  const refused = (why: string): EGpuError =>
+    new EGpuError(EGpuErrorCode.PermissionDenied, `the mesh directory ${directory} ${why}`, { cause })
+  if (code === 'EACCES' || code === 'EPERM')
+    return refused(`cannot be used by this user (${path}): make it theirs, with mode 700, or ${choose}`)
+  if (code === 'EROFS')
+    return refused(`is on a read-only file system, and this host's key is to be kept there; ${choose}`)
+  if (code === 'ENOENT') return refused(`cannot be made; ${choose}`)
+  if (code === 'ENOTDIR' || code === 'EISDIR' || code === 'EEXIST' || code === 'ELOOP') {
+    const message = `the mesh directory ${directory} is no directory, or what belongs into it is no file (${path}); ${choose}`
+    return new EGpuError(EGpuErrorCode.MalformedData, message, { cause })
+  }
+  return cause
 }

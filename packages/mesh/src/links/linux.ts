@@ -1,5 +1,6 @@
 import { basename, dirname, join } from 'node:path'
 import { ThunderboltSpeed, type TrainedLanes } from '@egpu/core'
+import { assertKind, text } from '../arguments.ts'
 import type { CableInventory, CableLink } from './cable-link.ts'
 import { listDirectory, readLine, readNumber, readUevent, resolvedPath } from './sysfs-text.ts'
 
@@ -13,6 +14,7 @@ const e2eFlag = 0x1
  * @param root where sysfs is mounted; a test hands over a recorded machine.
  */
 export function linuxInventory(root: string = '/sys'): CableInventory {
+  assertKind('root', root, text)
   const devices = join(root, 'bus/thunderbolt/devices')
   const names = listDirectory(devices)
   const interfaces = interfacesByService(root)

@@ -1,4 +1,5 @@
 import type { TrainedLanes } from '@egpu/core'
+import { assertOptions, kind, object, optional, type Kind } from '../arguments.ts'
 import { plainText } from '../text.ts'
 import type { CableInventory, CableLink } from './cable-link.ts'
 
@@ -12,12 +13,20 @@ export interface MacosFacts {
   readonly mtu?: Readonly<Record<string, number>> | undefined
 }
 
+const factKinds: Readonly<Record<keyof MacosFacts, Kind>> = {
+  thunderbolt: object,
+  hardwarePorts: kind('the text that networksetup printed', (value) => typeof value === 'string'),
+  mtu: optional(object),
+}
+
 /**
  * Cables to other hosts, from a Mac's own tools. Hosts behind hubs are found too: a hub hides them from whoever looks
  * at the first level only (exo issue 1982). Trained lanes are known for `Up to 40 Gb/s` style rates only together with a
  * link width, so most Macs leave `trained` unknown: "up to" is what the port can do.
  */
-export function macosInventory({ thunderbolt, hardwarePorts, mtu = {} }: MacosFacts): CableInventory {
+export function macosInventory(facts: MacosFacts): CableInventory {
+  assertOptions('what a Mac says', facts, factKinds)
+  const { thunderbolt, hardwarePorts, mtu = {} } = facts
   const interfaces = interfacesByPort(hardwarePorts)
   const buses = items(thunderbolt, 'SPThunderboltDataType')
   const own = new Set(buses.flatMap((bus) => text(bus, 'domain_uuid_key') ?? []))

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import { isIPv4 } from 'node:net'
 import { pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
 
 /**
  * `alive`: both directions work. `silent`: nothing arrives. `one-way`: the peer's beats arrive, but it says that none of
@@ -61,6 +62,7 @@ export class LinkWatch implements AsyncDisposable {
         else if (message.type === 'state') onState(message.id, message.state)
         else onFailure(message.message)
       })
+      this.#worker.once('exit', () => reject(new EGpuError(EGpuErrorCode.Closed, 'the mesh was closed')))
       this.#worker.once('error', (error) => {
         onFailure(error.message)
         reject(error)

@@ -1,4 +1,5 @@
 import type { AbortOptions, Clock } from '@egpu/core'
+import { abort, assertOptions, offered, text } from '../arguments.ts'
 import { readOffer } from '../offers.ts'
 import type { Cluster, Entry, Lease } from '../ownership/cluster.ts'
 import { states } from '../ownership/watch-states.ts'
@@ -42,7 +43,10 @@ export class ClusterRegistry implements HostRegistry {
     this.#options = options
   }
 
-  async announce({ hostname, targets }: Omit<RegisteredHost, 'nodeId'>, options: AbortOptions = {}): Promise<void> {
+  async announce(host: Omit<RegisteredHost, 'nodeId'>, options: AbortOptions = {}): Promise<void> {
+    assertOptions('a host', host, { hostname: text, targets: offered })
+    assertOptions('the options of announce', options, abort)
+    const { hostname, targets } = host
     this.#own = JSON.stringify({ hostname, targets })
     await this.#write(options)
     this.#keeping ??= this.#keep()
@@ -134,9 +138,9 @@ export class ClusterRegistry implements HostRegistry {
   }
 }
 
-function hostFrom(nodeId: string, text: string): RegisteredHost | undefined {
+function hostFrom(nodeId: string, entry: string): RegisteredHost | undefined {
   try {
-    const shape = asShape(JSON.parse(text))
+    const shape = asShape(JSON.parse(entry))
     const hostname = asText(shape?.['hostname'])
     if (nodeId === '' || hostname === undefined) return undefined
     return { nodeId: plainText(nodeId), hostname: plainText(hostname), targets: readOffer(shape?.['targets']) }

@@ -1,4 +1,5 @@
 import { systemClock } from '@egpu/core'
+import { assertOptions, etcdOptions } from '../arguments.ts'
 import { defaultLeaseSeconds } from '../ownership/cluster-coordinator.ts'
 import { EtcdClient } from '../ownership/etcd-client.ts'
 import type { EtcdCoordinatorOptions } from '../ownership/etcd-coordinator.ts'
@@ -10,6 +11,7 @@ import type { HostRegistry } from './host-registry.ts'
  * whenever the targets change.
  */
 export function etcdRegistry(options: EtcdCoordinatorOptions): HostRegistry {
+  assertOptions('the options of an etcd registry', options, etcdOptions)
   const { self, leaseSeconds = defaultLeaseSeconds, clock = systemClock } = options
   return new ClusterRegistry(new EtcdClient(options, leaseSeconds * 1_000), { self, leaseSeconds, clock })
 }

@@ -1,7 +1,20 @@
 import { createHash } from 'node:crypto'
 import type { WorkloadNeeds } from '@egpu/core'
 import { incompatibility } from '@egpu/migrator'
+import { assertKind, assertOptions, kind, text } from '../arguments.ts'
+import { asShape } from '../shape.ts'
 import type { RegisteredHost } from './host-registry.ts'
+
+const hostList = kind(
+  'a list of hosts with nodeId and targets',
+  (value) =>
+    Array.isArray(value) &&
+    value.every((each: unknown) => {
+      const host = asShape(each)
+      return typeof host?.['nodeId'] === 'string' && Array.isArray(host['targets'])
+    }),
+)
+const needs = kind('what a workload needs (`workload.needs`)', (value) => Array.isArray(asShape(value)?.['runtimes']))
 
 /**
  * The hosts that can take some work, in the order to try them: the first is to run it, the second to stand by. Whoever asks
@@ -12,6 +25,8 @@ export function placement(
   hosts: readonly RegisteredHost[],
   work: { readonly workloadId: string; readonly needs: WorkloadNeeds },
 ): readonly RegisteredHost[] {
+  assertKind('hosts', hosts, hostList)
+  assertOptions('work', work, { workloadId: text, needs })
   const fits = ({ targets }: RegisteredHost): boolean =>
     targets.some((target) => incompatibility(work.needs, target) === undefined)
   return hosts

@@ -1,5 +1,6 @@
 import { EGpuError, EGpuErrorCode, RuntimeKind } from '@egpu/core'
 import type { WorkloadNeeds } from '@egpu/core'
+import { kind, type Kind } from '../arguments.ts'
 import { asChunkRef } from '../bulk/chunk.ts'
 import type { ChunkRef } from '../bulk/chunk.ts'
 import type { BulkAddress } from '../bulk/server.ts'
@@ -37,6 +38,8 @@ export interface ReplicaNote extends WorkNote {
   /** The receiver may take over by itself when the sender's host dies. */
   readonly isStandby: boolean
 }
+
+const mostNameLength = 1_024
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -97,8 +100,14 @@ function fields(value: unknown): Fields {
   throw malformed('a message about a migration is no object')
 }
 
+/** What a peer takes as the name of work. */
+export const nameOfWork: Kind = kind(
+  `a text of 1 to ${mostNameLength} characters`,
+  (value) => typeof value === 'string' && value.length > 0 && value.length <= mostNameLength,
+)
+
 function text(value: unknown, name: string): string {
-  if (typeof value === 'string' && value.length > 0 && value.length <= 1_024) return value
+  if (nameOfWork.misfit(value) === undefined) return value as string
   throw malformed(`a message about a migration has no ${name}`)
 }
 

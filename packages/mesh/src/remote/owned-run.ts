@@ -1,6 +1,7 @@
 import { EGpuError, EGpuErrorCode, abandonable } from '@egpu/core'
 import type { AbortOptions, Checkpointable, Clock, ComputeTarget } from '@egpu/core'
 import type { CheckpointRecord, MigratorHost, WorkloadMigrator, WorkloadRun } from '@egpu/migrator'
+import { abort, assertKind, assertOptions, nodeId } from '../arguments.ts'
 import type { PeerConnections } from '../control/peer-connection.ts'
 import type { Coordinator, Ownership, Tenure } from '../ownership/coordinator.ts'
 import { Holding } from '../ownership/holding.ts'
@@ -12,7 +13,7 @@ import type { ReplicaSender } from './replica-sender.ts'
 
 export interface OwnedRunOptions {
   readonly kind: string
-  make(): Checkpointable
+  readonly workload: Checkpointable
   readonly holding: Holding
   readonly coordinator: Coordinator
   readonly clock: Clock
@@ -42,7 +43,7 @@ export class OwnedRun implements RemoteRun {
 
   constructor(options: OwnedRunOptions) {
     this.kind = options.kind
-    this.workload = options.make()
+    this.workload = options.workload
     this.holding = options.holding
     this.#options = options
     this.ended = new Promise((resolve, reject) => {
@@ -93,6 +94,7 @@ export class OwnedRun implements RemoteRun {
   }
 
   async standBy(peerId: string, options: AbortOptions = {}): Promise<void> {
+    assertPeer(peerId, options)
     await this.#assertFits(peerId, options)
     this.#standby = peerId
     await abandonable(this.#follow(), options.signal)
@@ -102,6 +104,7 @@ export class OwnedRun implements RemoteRun {
   }
 
   async moveToPeer(peerId: string, options: AbortOptions = {}): Promise<Handover> {
+    assertPeer(peerId, options)
     const { sender, peers } = this.#options
     if (this.#isMoving) throw new TypeError(`${this.workload.id} is on its way already`)
     await this.#assertFits(peerId, options)
@@ -237,6 +240,11 @@ export class OwnedRun implements RemoteRun {
 const startMs = 30_000
 const parkedLookMs = 50
 const forgetMs = 2_000
+
+function assertPeer(peerId: string, options: AbortOptions): void {
+  assertKind('peerId', peerId, nodeId)
+  assertOptions('the options of standBy and moveToPeer', options, abort)
+}
 
 function failed(workloadId: string, peerId: string, cause: unknown): EGpuError {
   const why = cause instanceof Error ? cause.message : String(cause)

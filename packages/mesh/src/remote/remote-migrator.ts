@@ -2,13 +2,15 @@ import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions, Checkpointable, ComputeTarget } from '@egpu/core'
 import { WorkloadMigrator, cpuTarget, incompatibility } from '@egpu/migrator'
 import type { CheckpointStore, MigrationConfig, MigratorHost } from '@egpu/migrator'
+import { abort, assertKind, assertOptions, callback, connections, flag, object, optional } from '../arguments.ts'
+import { text, withMethods, type Kind } from '../arguments.ts'
 import { BulkServer } from '../bulk/server.ts'
 import type { PeerConnections } from '../control/peer-connection.ts'
 import type { Coordinator, Tenure } from '../ownership/coordinator.ts'
 import { fencedStore } from '../ownership/fenced-store.ts'
 import { Holding } from '../ownership/holding.ts'
 import { TokenBook } from '../ownership/token-book.ts'
-import { MessageType, readFit, readReplica, readWork } from './messages.ts'
+import { MessageType, nameOfWork, readFit, readReplica, readWork } from './messages.ts'
 import type { FitNote, WorkNote } from './messages.ts'
 import { OwnedRun } from './owned-run.ts'
 import { Pins } from './pinned-store.ts'
@@ -33,6 +35,33 @@ export interface RemoteMigratorOptions {
   readonly encrypted?: boolean | undefined
 }
 
+const optionKinds: Readonly<Record<keyof RemoteMigratorOptions, Kind>> = {
+  peers: connections,
+  manager: withMethods('an EGpuManager', ['find', 'targets', 'openTarget', 'on', 'addGuest', 'report']),
+  coordinator: withMethods('a Coordinator such as embeddedCoordinator() gives', [
+    'acquire',
+    'renew',
+    'transfer',
+    'revoke',
+    'watch',
+    'close',
+  ]),
+  store: withMethods('a CheckpointStore such as directoryStore(path)', [
+    'workloads',
+    'list',
+    'acquire',
+    'begin',
+    'open',
+    'remove',
+    'close',
+  ]),
+  kinds: object,
+  migration: optional(object),
+  tokenPath: optional(text),
+  encrypted: optional(flag),
+}
+const checkpointable = withMethods('a Checkpointable', ['restore', 'resume', 'freeze', 'suspend', 'release'])
+
 /** Between attempts to take over work that nobody owns. */
 const takeOverAgainMs = 250
 
@@ -48,6 +77,8 @@ export class RemoteMigrator implements AsyncDisposable {
   readonly #sender: ReplicaSender
   readonly #receiver: ReplicaReceiver
   readonly #runs = new Map<string, OwnedRun>()
+  /** To be owned and run in a moment. */
+  readonly #starting = new Set<string>()
   readonly #standbys = new Map<string, AbortController>()
   readonly #listeners = new Set<(run: RemoteRun) => void>()
   readonly #unhandle: readonly (() => void)[]
@@ -59,12 +90,13 @@ export class RemoteMigrator implements AsyncDisposable {
     this.#bulk = bulk
     this.#tokens = tokens
     const pins = new Pins(store)
-    this.#sender = new ReplicaSender(peers, store, pins, bulk)
-    this.#receiver = new ReplicaReceiver(peers, store, tokens)
+    // Of these two the one that may refuse its settings comes first: then nothing has to be taken back.
     this.migrator = new WorkloadMigrator(manager, {
       ...migration,
       store: fencedStore(pins.store, (id) => this.#fence(id)),
     })
+    this.#sender = new ReplicaSender(peers, store, pins, bulk)
+    this.#receiver = new ReplicaReceiver(peers, store, tokens)
     this.#unhandle = [
       peers.handle(MessageType.Fit, async (body) => ({ misfit: (await this.#misfit(readFit(body))) ?? null })),
       peers.handle(MessageType.Replica, async (body, { connection, signal }) => {
@@ -76,10 +108,21 @@ export class RemoteMigrator implements AsyncDisposable {
     ]
   }
 
-  /** Resolves once it can be asked by peers. */
+  /**
+   * Resolves once it can be asked by peers; one for each mesh. Rejects with a `TypeError` for an option that cannot be, and
+   * like `TokenBook.open` for what is at `tokenPath`.
+   */
   static async open(options: RemoteMigratorOptions): Promise<RemoteMigrator> {
+    assertOptions('the options of a remote migrator', options, optionKinds)
+    for (const [name, make] of Object.entries(options.kinds)) assertKind(`kinds.${name}`, make, callback)
     const tokens = await TokenBook.open(options.tokenPath)
-    return new RemoteMigrator(options, await BulkServer.listen({ encrypted: options.encrypted }), tokens)
+    const bulk = await BulkServer.listen({ encrypted: options.encrypted })
+    try {
+      return new RemoteMigrator(options, bulk, tokens)
+    } catch (error) {
+      await bulk.close()
+      throw error
+    }
   }
 
   /** What this host owns and runs, started here or come from a peer. */
@@ -89,19 +132,31 @@ export class RemoteMigrator implements AsyncDisposable {
 
   /** Called for every run that begins here, also those that come from peers; returns what ends it. */
   onRun(listener: (run: RemoteRun) => void): () => void {
+    assertKind('a listener', listener, callback)
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
 
   /**
    * Makes this host the owner of a workload and runs it, from its newest checkpoint here if there is one. Rejects with
-   * `EGPU_NOT_OWNER` while another host owns it; `TypeError` for a kind this host has no code for.
+   * `EGPU_NOT_OWNER` while another host owns it; `TypeError` for a kind this host has no code for, and for a workload whose
+   * `id` is another one.
    */
   async run(kind: string, workloadId: string, options: AbortOptions = {}): Promise<RemoteRun> {
+    assertKind('workloadId', workloadId, nameOfWork)
+    assertOptions('the options of run', options, abort)
     if (this.#closing !== undefined) throw new EGpuError(EGpuErrorCode.Closed, 'this remote migrator was closed')
     if (!Object.hasOwn(this.#options.kinds, kind))
       throw new TypeError(`this host has no code for work of kind '${kind}'`)
-    return this.#begin(kind, await this.#options.coordinator.acquire(workloadId, options))
+    if (this.#runs.has(workloadId) || this.#starting.has(workloadId))
+      throw new TypeError(`${workloadId} runs here already`)
+    const workload = this.#make(kind, workloadId)
+    this.#starting.add(workloadId)
+    try {
+      return await this.#begin(kind, workload, await this.#options.coordinator.acquire(workloadId, options))
+    } finally {
+      this.#starting.delete(workloadId)
+    }
   }
 
   /** Closes every run after a last checkpoint. Calling it twice is fine. */
@@ -123,8 +178,17 @@ export class RemoteMigrator implements AsyncDisposable {
     await this.#bulk.close()
   }
 
-  async #begin(kind: string, tenure: Tenure): Promise<OwnedRun> {
-    const { coordinator, kinds, manager, peers } = this.#options
+  /** Before it is owned: what cannot be made must not keep others from running it. */
+  #make(kind: string, workloadId: string): Checkpointable {
+    const make = this.#options.kinds[kind] as (workloadId: string) => Checkpointable
+    const workload = make(workloadId)
+    assertKind(`what kinds.${kind} makes`, workload, checkpointable)
+    if (workload.id === workloadId) return workload
+    throw new TypeError(`kinds.${kind} has to make work with the id '${workloadId}', not '${workload.id}'`)
+  }
+
+  async #begin(kind: string, workload: Checkpointable, tenure: Tenure): Promise<OwnedRun> {
+    const { coordinator, manager, peers } = this.#options
     const { resource: workloadId, token } = tenure
     try {
       await this.#tokens.see(workloadId, token)
@@ -135,10 +199,9 @@ export class RemoteMigrator implements AsyncDisposable {
     }
     this.#endStandby(workloadId)
     this.#receiver.forget(workloadId)
-    const make = kinds[kind] as (workloadId: string) => Checkpointable
     const run = new OwnedRun({
       kind,
-      make: () => make(workloadId),
+      workload,
       holding: new Holding(coordinator, tenure, manager.clock),
       coordinator,
       clock: manager.clock,
@@ -212,9 +275,10 @@ export class RemoteMigrator implements AsyncDisposable {
     const { coordinator, manager } = this.#options
     while (!signal.aborted) {
       try {
+        const workload = this.#make(kind, workloadId)
         const tenure = await coordinator.acquire(workloadId, { signal })
         if (signal.aborted) await coordinator.revoke(tenure)
-        else await this.#begin(kind, tenure)
+        else await this.#begin(kind, workload, tenure)
         return
       } catch {
         await manager.clock.sleep(takeOverAgainMs, { signal }).catch(() => undefined)
@@ -233,7 +297,8 @@ export class RemoteMigrator implements AsyncDisposable {
       throw new EGpuError(EGpuErrorCode.TargetIncompatible, `this host has no code for work of kind '${kind}'`)
     }
     await this.#tokens.see(workloadId, token)
-    const run = await this.#begin(kind, await this.#options.coordinator.acquire(workloadId, { signal }))
+    const workload = this.#make(kind, workloadId)
+    const run = await this.#begin(kind, workload, await this.#options.coordinator.acquire(workloadId, { signal }))
     try {
       const target = await run.startedWithin(signal)
       return { targetId: target.id, progress: run.workload.progress }

@@ -14,6 +14,7 @@ export interface HostSettings {
   readonly hostTag: string
   readonly privateKeyPem?: string | undefined
   readonly lan?: boolean | undefined
+  readonly visitor?: boolean | undefined
   readonly staticPeers?: readonly string[] | undefined
   readonly settleMs?: number | undefined
   readonly probeBytes?: number | undefined

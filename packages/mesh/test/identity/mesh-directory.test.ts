@@ -1,7 +1,10 @@
-import { mkdirSync, readFileSync, statSync, writeFileSync, cpSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { chmodSync, cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { X509Certificate } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { EGpuErrorCode } from '@egpu/core'
 import { describe, expect, it } from 'vitest'
 import { fingerprint, temporaryIdentity } from '../../src/identity/identity.ts'
 import {
@@ -12,8 +15,21 @@ import {
   savePeer,
 } from '../../src/identity/mesh-directory.ts'
 import { folder } from '../helpers/folder.ts'
+import { noNamespaces } from '../helpers/namespaces.ts'
 
 const peer = (id: string) => ({ id, name: 'b', pairedAt: '2026-11-30T00:00:00.000Z' })
+const noOtherUser =
+  process.getuid?.() === 0 ? undefined : 'does not apply to this rig: only root can act for another user'
+
+function asNobody(work: () => void): void {
+  process.seteuid?.(65_534)
+  try {
+    work()
+  } finally {
+    process.seteuid?.(0)
+  }
+}
+
 const [one, two] = ['1'.repeat(64), '2'.repeat(64)]
 
 describe('the folder of a mesh', () => {
@@ -62,11 +78,50 @@ describe('the folder of a mesh', () => {
     expect(() => loadPeers(directory)).toThrow(/nobody is trusted until it is/)
   })
 
-  it('that is a file is an error of the operating system', () => {
+  it('that is a file, or below one, is said to be none', () => {
     const path = join(folder(), 'file')
     writeFileSync(path, '')
-    expect(() => loadIdentity(path, 'm')).toThrow(/ENOTDIR/)
-    mkdirSync(join(folder(), 'x'))
+    for (const directory of [path, join(path, 'mesh')]) {
+      const refused = {
+        code: EGpuErrorCode.MalformedData,
+        message: expect.stringContaining(`${directory} is no directory`),
+      }
+      expect(() => loadIdentity(directory, 'm')).toThrow(expect.objectContaining(refused))
+      expect(() => loadPeers(directory)).toThrow(expect.objectContaining(refused))
+      expect(() => savePeer(directory, peer(one))).toThrow(expect.objectContaining(refused))
+    }
+    expect(readFileSync(path, 'utf8')).toBe('')
+  })
+
+  it('with a directory in place of the key names what is in the way', () => {
+    const directory = folder()
+    mkdirSync(join(directory, 'identity.json'))
+    expect(() => loadIdentity(directory, 'm')).toThrow(/is no file/)
+  })
+
+  it('that belongs to somebody else says so, and how to get on', ({ skip }) => {
+    skip(noOtherUser !== undefined, noOtherUser)
+    const directory = folder()
+    loadIdentity(directory, 'm')
+    const refused = { code: EGpuErrorCode.PermissionDenied, message: expect.stringContaining('EGPU_MESH_DIR') }
+    asNobody(() => {
+      expect(() => loadIdentity(directory, 'm')).toThrow(expect.objectContaining(refused))
+      expect(() => loadPeers(directory)).toThrow(expect.objectContaining(refused))
+    })
+    // To be looked into, and not to be written to.
+    chmodSync(directory, 0o755)
+    asNobody(() => expect(() => savePeer(directory, peer(one))).toThrow(expect.objectContaining(refused)))
+  })
+
+  it('on a read-only file system says so, and how to get on', ({ skip }) => {
+    skip(noNamespaces !== undefined, noNamespaces)
+    const directory = folder()
+    const source = fileURLToPath(new URL('../../src/identity/mesh-directory.ts', import.meta.url))
+    const program = `import(${JSON.stringify(source)}).then(({ loadIdentity }) => loadIdentity(${JSON.stringify(join(directory, 'mesh'))})).catch(({ code, message }) => console.log(code, message))`
+    const mounted = 'mount -t tmpfs -o ro tmpfs "$0" && exec "$@"'
+    const node = [process.execPath, '--conditions=@egpu/source', '--import=tsx', '-e', program]
+    const { stdout } = spawnSync('unshare', ['-m', 'sh', '-c', mounted, directory, ...node], { encoding: 'utf8' })
+    expect(stdout).toMatch(/^EGPU_PERMISSION_DENIED the mesh directory .* is on a read-only file system.*EGPU_MESH_DIR/)
   })
 })
 
@@ -81,8 +136,13 @@ describe('the folder of a mesh, by default', () => {
     expect(defaultMeshDirectory(env)).toBe(directory)
   })
 
-  it('below /proc is an error of the operating system, at once', () => {
-    expect(() => loadIdentity('/proc/nowhere/mesh', 'machine')).toThrow(expect.objectContaining({ code: 'ENOENT' }))
+  it('below /proc is refused at once', () => {
+    expect(() => loadIdentity('/proc/nowhere/mesh', 'machine')).toThrow(
+      expect.objectContaining({
+        code: EGpuErrorCode.PermissionDenied,
+        message: expect.stringContaining('/proc/nowhere/mesh cannot be made'),
+      }),
+    )
   })
 })
 

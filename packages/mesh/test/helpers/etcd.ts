@@ -1,9 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { lastWill, mortal } from './last-will.ts'
 import type { Network } from './namespaces.ts'
 
 /** Reason to skip a test that needs etcd; `undefined` where it is installed. */
@@ -23,16 +24,19 @@ interface Member {
   readonly inside: (command: string, ...args: readonly string[]) => [string, string[]]
 }
 
-/** A real etcd of three members. */
+/** A real etcd of three members, which ends with this process at the latest and leaves nothing behind. */
 export class EtcdCluster implements AsyncDisposable {
   /** For `etcdCoordinator`. */
   readonly endpoints: readonly string[]
   readonly #home: string
+  readonly #remove: () => Promise<void>
   readonly #members: readonly Member[]
   readonly #running = new Map<string, ChildProcess>()
 
   private constructor(home: string, members: readonly Member[]) {
     this.#home = home
+    // A member that is being killed may still write.
+    this.#remove = lastWill(`until rm -rf ${home}; do sleep 0.1; done`)
     this.#members = members
     this.endpoints = members.map(({ host, clientPort }) => `http://${host}:${clientPort}`)
   }
@@ -62,7 +66,7 @@ export class EtcdCluster implements AsyncDisposable {
         clientPort,
         peerPort,
         electionMs: 5_000,
-        inside: (command, ...args) => [command, [...args]],
+        inside: mortal,
       })
     }
     return EtcdCluster.#start(members)
@@ -117,7 +121,7 @@ export class EtcdCluster implements AsyncDisposable {
         return exited
       }),
     )
-    await rm(this.#home, { recursive: true, force: true })
+    await this.#remove()
   }
 
   [Symbol.asyncDispose](): Promise<void> {

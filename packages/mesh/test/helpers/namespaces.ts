@@ -1,6 +1,7 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { promisify } from 'node:util'
 import { cable, type Cable, type CableOptions } from './cable.ts'
+import { lastWill, mortal } from './last-will.ts'
 
 const run = promisify(execFile)
 
@@ -26,19 +27,21 @@ export interface CableEnd {
 }
 
 /**
- * Hosts as network namespaces, joined by cables. Everything is named after this process and removed on dispose, so
- * several rigs can be up at once.
+ * Hosts as network namespaces, joined by cables. Everything is named after this process, so that several rigs can be up at
+ * once, and removed on dispose, or when this process is killed.
  */
 export class Network implements AsyncDisposable {
   readonly hosts: readonly string[]
   readonly #prefix: string
   readonly #children = new Set<ChildProcess>()
   readonly #cables = new Set<Cable>()
+  readonly #remove: () => Promise<void>
   #closed = false
 
   private constructor(prefix: string, hosts: readonly string[]) {
     this.#prefix = prefix
     this.hosts = hosts
+    this.#remove = lastWill([...hosts, 'lan'].map((host) => `ip netns del ${this.namespace(host)}`).join(';'))
   }
 
   static async create({ hosts, lan = false, addressDetection = false }: NetworkOptions): Promise<Network> {
@@ -108,9 +111,9 @@ export class Network implements AsyncDisposable {
     await run('tc', ['-n', this.namespace(host), 'qdisc', 'replace', 'dev', interfaceName, 'root', ...bucket])
   }
 
-  /** The command and its arguments as they run inside a host. */
+  /** The command and its arguments as they run inside a host, no longer than this process does. */
   inside(host: string, command: string, ...args: readonly string[]): [string, string[]] {
-    return ['ip', ['netns', 'exec', this.namespace(host), command, ...args]]
+    return mortal('ip', 'netns', 'exec', this.namespace(host), command, ...args)
   }
 
   /** Runs a command inside a host and resolves to what it printed. */
@@ -139,8 +142,7 @@ export class Network implements AsyncDisposable {
     const exits = [...this.#children].map((child) => new Promise((resolve) => child.once('exit', resolve)))
     for (const child of this.#children) child.kill('SIGKILL')
     await Promise.all([...exits, ...[...this.#cables].map((made) => made.close())])
-    const names = [...this.hosts, 'lan'].map((host) => this.namespace(host))
-    await sh(names.map((name) => `ip netns del ${name} 2>/dev/null || true`))
+    await this.#remove()
   }
 
   [Symbol.asyncDispose](): Promise<void> {

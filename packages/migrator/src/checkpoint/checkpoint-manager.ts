@@ -77,8 +77,8 @@ export class CheckpointManager implements AsyncDisposable {
   }
 
   /** Makes the caller the only writer of this workload's checkpoints; `save` wants the token. */
-  acquire(workloadId: string, options?: AbortOptions): Promise<number> {
-    return this.store.acquire(workloadId, options)
+  async acquire(workloadId: string, options?: AbortOptions): Promise<number> {
+    return asking(workloadId, options, () => this.store.acquire(workloadId, options))
   }
 
   /**
@@ -114,16 +114,12 @@ export class CheckpointManager implements AsyncDisposable {
 
   /** Generations of a workload that are committed, newest first. Rejects with `EGPU_CHECKPOINT_FAILED`. */
   async list(workloadId: string, options?: AbortOptions): Promise<readonly CheckpointRecord[]> {
-    try {
-      return await this.store.list(workloadId, options)
-    } catch (error) {
-      throw asReadFailure(workloadId, error)
-    }
+    return asking(workloadId, options, () => this.store.list(workloadId, options))
   }
 
-  /** Checkpoints that are there but cannot be used, where the store can tell. */
+  /** Checkpoints that are there but cannot be used, where the store can tell. Rejects with `EGPU_CHECKPOINT_FAILED`. */
   async damaged(workloadId: string, options?: AbortOptions): Promise<readonly DamagedCheckpoint[]> {
-    return (await this.store.damaged?.(workloadId, options)) ?? []
+    return asking(workloadId, options, async () => (await this.store.damaged?.(workloadId, options)) ?? [])
   }
 
   /**
@@ -131,11 +127,10 @@ export class CheckpointManager implements AsyncDisposable {
    * `EGPU_CHECKPOINT_FAILED` when the store itself failed.
    */
   async open(record: CheckpointRecord, options?: AbortOptions): Promise<StoredState> {
-    try {
-      return new WatchedState(record, await this.store.open(record.workloadId, record.generation, options))
-    } catch (error) {
-      throw asReadFailure(record.workloadId, error)
-    }
+    const { workloadId, generation } = record
+    return asking(workloadId, options, async () => {
+      return new WatchedState(record, await this.store.open(workloadId, generation, options))
+    })
   }
 
   /**
@@ -143,11 +138,13 @@ export class CheckpointManager implements AsyncDisposable {
    * writes one is shut out first, an abandoned save of the same process included: it would come after the removal.
    */
   async forget(workloadId: string, options?: AbortOptions): Promise<void> {
-    await this.store.acquire(workloadId, options)
-    const records = await this.store.list(workloadId, options)
-    for (const { generation } of [...records].reverse()) {
-      await this.store.remove(workloadId, generation, options)
-    }
+    await asking(workloadId, options, async () => {
+      await this.store.acquire(workloadId, options)
+      const records = await this.store.list(workloadId, options)
+      for (const { generation } of [...records].reverse()) {
+        await this.store.remove(workloadId, generation, options)
+      }
+    })
   }
 
   close(): Promise<void> {
@@ -298,7 +295,7 @@ interface Drain {
 }
 
 function asSaveFailure(workloadId: string, error: unknown, signal: AbortSignal | undefined): unknown {
-  if (signal?.aborted === true && error === signal.reason) return error
+  if (isAbort(error, signal)) return error
   if (EGpuError.is(error, EGpuErrorCode.StaleEpoch) || EGpuError.is(error, EGpuErrorCode.CheckpointFailed)) return error
   return new EGpuError(
     EGpuErrorCode.CheckpointFailed,
@@ -307,9 +304,22 @@ function asSaveFailure(workloadId: string, error: unknown, signal: AbortSignal |
   )
 }
 
-function asReadFailure(workloadId: string, error: unknown): EGpuError {
+/** Whatever a store fails with has a code afterwards; an abort stays what it is. */
+async function asking<T>(workloadId: string, options: AbortOptions | undefined, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (error) {
+    throw isAbort(error, options?.signal) ? error : asStoreFailure(workloadId, error)
+  }
+}
+
+function isAbort(error: unknown, signal: AbortSignal | undefined): boolean {
+  return signal?.aborted === true && error === signal.reason
+}
+
+function asStoreFailure(workloadId: string, error: unknown): EGpuError {
   if (EGpuError.is(error)) return error
-  const message = `the checkpoints of ${workloadId} could not be read: ${messageOf(error)}`
+  const message = `the store of the checkpoints of ${workloadId} does not work: ${messageOf(error)}`
   return new EGpuError(EGpuErrorCode.CheckpointFailed, message, { cause: error })
 }
 
@@ -331,7 +341,8 @@ class WatchedState implements StoredState {
     try {
       yield* this.#state.read(part, options)
     } catch (error) {
-      this.failure = asReadFailure(this.record.workloadId, error)
+      if (isAbort(error, options?.signal)) throw error
+      this.failure = asStoreFailure(this.record.workloadId, error)
       throw this.failure
     }
   }

@@ -70,7 +70,7 @@ function write(shelf: Shelf, draft: CheckpointDraft): CheckpointWriter {
     )
   }
   refuseStale()
-  const tally = new PartTally(draft.parts)
+  const tally = new PartTally(draft)
   let parts: Map<string, Pages> | undefined = new Map(
     tally.parts.map(({ name, byteLength }) => [name, new Pages(byteLength)]),
   )

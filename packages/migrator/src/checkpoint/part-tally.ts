@@ -1,5 +1,5 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { StatePart } from '@egpu/core'
+import type { SavedState, StatePart } from '@egpu/core'
 
 /** Holds the bytes of a checkpoint against what was declared: each part once, in order, neither short nor long. */
 export class PartTally {
@@ -7,8 +7,12 @@ export class PartTally {
   #index = 0
   #seen = 0
 
-  /** Throws `EGPU_WORKLOAD_FAILED` for parts that cannot be: a repeated name, a length that is not a count of bytes. */
-  constructor(parts: readonly StatePart[]) {
+  /**
+   * Throws `EGPU_WORKLOAD_FAILED` for what cannot be: a repeated name, a length that is not a count of bytes, a progress that
+   * is no number and so could not be told again.
+   */
+  constructor({ progress, parts }: Pick<SavedState, 'progress' | 'parts'>) {
+    if (!Number.isFinite(progress)) throw broken(`the state says that its progress is ${progress}`)
     const names = new Set<string>()
     for (const { name, byteLength } of parts) {
       if (names.has(name)) throw broken(`the state names its part '${name}' twice`)

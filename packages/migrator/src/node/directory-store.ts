@@ -1,7 +1,8 @@
-import { resolve } from 'node:path'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { CheckpointRecord, CheckpointStore, DamagedCheckpoint } from '../checkpoint/store.ts'
+import type { SavedState } from '@egpu/core'
+import type { CheckpointStore, CheckpointWriter, DamagedCheckpoint } from '../checkpoint/store.ts'
 import { mostChunkBytes } from './manifest.ts'
+import { Place } from './place.ts'
 import { nodeFs } from './store-fs.ts'
 import type { StoreFs } from './store-fs.ts'
 import { StoreLock } from './store-lock.ts'
@@ -30,9 +31,10 @@ export interface DirectoryStore extends CheckpointStore {
 }
 
 /**
- * A store in a directory of its own, which is made when it is first used and belongs to one store at a time. Its first
- * call rejects with `EGPU_CHECKPOINT_FAILED` and who has it while another process does. Throws a `TypeError` for a chunk
- * size that is not a whole number of bytes up to 64 MiB, or a level that zstd does not have.
+ * A store in a directory of its own, which is made when it is first used and belongs to one store at a time. Calls reject
+ * with `EGPU_CHECKPOINT_FAILED` while another process has it, saying who, and where the directory cannot be used, saying why
+ * and with the system's error as the cause. Throws a `TypeError` for an empty path, for a chunk size that is not a whole
+ * number of bytes up to 64 MiB, and for a level that zstd does not have.
  */
 export function directoryStore(directory: string, options: DirectoryStoreOptions = {}): DirectoryStore {
   const { chunkBytes = 2 ** 20, zstdLevel, fs = nodeFs } = options
@@ -42,8 +44,9 @@ export function directoryStore(directory: string, options: DirectoryStoreOptions
   if (zstdLevel !== undefined && !(Number.isSafeInteger(zstdLevel) && zstdLevel >= 1 && zstdLevel <= mostZstdLevel)) {
     throw new TypeError(`zstdLevel must be a whole number from 1 to ${mostZstdLevel}, not ${zstdLevel}`)
   }
-  // Named now: a later change of the working directory is not meant to move the store.
-  const root = options.fs === undefined ? resolve(directory).replaceAll('\\', '/') : directory
+  const place = new Place('the checkpoint store', directory)
+  // A file system of the caller's has paths of its own.
+  const root = options.fs === undefined ? place.path : directory
   const home = `${root}/workloads`
   const shelves = new Map<string, WorkloadDirectory>()
   const buffers: Uint8Array<SharedArrayBuffer>[] = []
@@ -73,6 +76,7 @@ export function directoryStore(directory: string, options: DirectoryStoreOptions
     if (known !== undefined) return known
     const name = directoryNameOf(workloadId)
     const path = `${home}/${name}`
+    await lock.assertPlace()
     const found = (await fs.list(home)).find((entry) => entry.name === name)
     if (found !== undefined && found.kind !== 'directory') {
       throw new EGpuError(EGpuErrorCode.CheckpointCorrupt, `${path} is no directory but a link or a file; remove it`)
@@ -82,36 +86,53 @@ export function directoryStore(directory: string, options: DirectoryStoreOptions
     await shelf.sweep()
     return shelf
   }
-  const close = async (): Promise<void> => {
-    isClosed = true
-    const lock = await opening?.catch(() => undefined)
-    opening = undefined
-    await lock?.release()
-  }
+  const open = (workloadId: string, generation: number, how: { readonly thorough?: boolean }): Promise<SavedState> =>
+    place.use(async () => {
+      const state = await (await shelfOf(workloadId)).open(generation, how)
+      return { ...state, read: (part, options) => place.read(state.read(part, options)) }
+    })
+  const close = (): Promise<void> =>
+    place.use(async () => {
+      isClosed = true
+      const lock = await opening?.catch(() => undefined)
+      opening = undefined
+      await lock?.release()
+    })
 
   return {
     directory: root,
-    async workloads() {
-      await openOnce()
-      const ids: string[] = []
-      for (const { name, kind } of await fs.list(home)) {
-        const id = kind === 'directory' ? workloadIdOf(name) : undefined
-        if (id !== undefined && (await (await shelfOf(id)).list()).length > 0) ids.push(id)
-      }
-      return ids
-    },
-    list: async (workloadId): Promise<readonly CheckpointRecord[]> => (await shelfOf(workloadId)).list(),
-    damaged: async (workloadId) => (await shelfOf(workloadId)).damaged(),
-    acquire: async (workloadId) => (await shelfOf(workloadId)).acquire(),
-    begin: async (draft) => (await shelfOf(draft.workloadId)).begin(draft),
-    open: async (workloadId, generation) => (await shelfOf(workloadId)).open(generation),
-    remove: async (workloadId, generation) => (await shelfOf(workloadId)).remove(generation),
+    workloads: () =>
+      place.use(async () => {
+        const lock = await openOnce()
+        await lock.assertPlace()
+        const ids: string[] = []
+        for (const { name, kind } of await fs.list(home)) {
+          const id = kind === 'directory' ? workloadIdOf(name) : undefined
+          if (id !== undefined && (await (await shelfOf(id)).list()).length > 0) ids.push(id)
+        }
+        return ids
+      }),
+    list: (workloadId) => place.use(async () => (await shelfOf(workloadId)).list()),
+    damaged: (workloadId) => place.use(async () => (await shelfOf(workloadId)).damaged()),
+    acquire: (workloadId) => place.use(async () => (await shelfOf(workloadId)).acquire()),
+    begin: (draft) => place.use(async () => explaining(place, await (await shelfOf(draft.workloadId)).begin(draft))),
+    open: (workloadId, generation) => open(workloadId, generation, {}),
+    remove: (workloadId, generation) => place.use(async () => (await shelfOf(workloadId)).remove(generation)),
     async verify(workloadId, generation) {
-      const state = await (await shelfOf(workloadId)).open(generation, { thorough: true })
+      const state = await open(workloadId, generation, { thorough: true })
       for (const { name } of state.parts) for await (const _ of state.read(name, { transient: true }));
     },
     close,
     [Symbol.asyncDispose]: close,
+  }
+}
+
+function explaining(place: Place, writer: CheckpointWriter): CheckpointWriter {
+  return {
+    append: (part, bytes, options) => place.use(() => writer.append(part, bytes, options)),
+    carry: writer.carry,
+    commit: (options) => place.use(() => writer.commit(options)),
+    discard: () => place.use(() => writer.discard()),
   }
 }
 

@@ -1,4 +1,4 @@
-export { directoryJournal } from '../journal/directory-journal.ts'
+export { directoryJournal } from './directory-journal.ts'
 export { makeDirectory, makeDirectorySync } from './make-directory.ts'
 export { directoryStore } from './directory-store.ts'
 export type { DirectoryStore, DirectoryStoreOptions } from './directory-store.ts'

@@ -40,13 +40,17 @@ export const mostManifestBytes: number = 2 ** 26
 /** No chunk is larger, so a manifest that lies cannot make a reader allocate more. */
 export const mostChunkBytes: number = 2 ** 26
 
+/** There will never have been so many writers; a number that leaves none above it would end a store. */
+export const mostToken: number = 2 ** 52
+
 const magic = 'egpu-checkpoint'
 
+/** Throws `EGPU_CHECKPOINT_FAILED` for what could not be read again. */
 export function encodeManifest(manifest: Manifest): Uint8Array {
   const { parts, ...head } = manifest
   const packs = [...new Set(parts.flatMap(({ chunks }) => chunks.map(({ pack }) => pack)))]
   const places = new Map(packs.map((name, place) => [name, place]))
-  return seal(magic, formatVersion, {
+  const bytes = seal(magic, formatVersion, {
     ...head,
     packs,
     parts: parts.map(({ name, byteLength, chunks }) => ({
@@ -55,6 +59,12 @@ export function encodeManifest(manifest: Manifest): Uint8Array {
       chunks: chunks.map((chunk) => encodeChunk(chunk, places.get(chunk.pack))),
     })),
   })
+  if (bytes.byteLength <= mostManifestBytes) return bytes
+  const count = parts.reduce((sum, { chunks }) => sum + chunks.length, 0)
+  throw new EGpuError(
+    EGpuErrorCode.CheckpointFailed,
+    `${parts.length} parts in ${count} chunks are more than one checkpoint can list; give the store a larger chunkBytes`,
+  )
 }
 
 /** The last value is there only for a compressed chunk. */
@@ -106,13 +116,13 @@ function readManifest(body: unknown, readOne: ReadChunk): Manifest {
     return { name, byteLength, chunks }
   })
   const progress = root['progress']
-  if (typeof progress !== 'number') throw corrupt('its progress is no number')
+  if (!Number.isFinite(progress)) throw corrupt('its progress is no number')
   return {
     workloadId: string(root['workloadId'], 'the id of the workload'),
     generation: count(root['generation'], 'the generation'),
-    token: count(root['token'], 'the token'),
+    token: token(root['token']),
     savedAtMs: count(root['savedAtMs'], 'the time'),
-    progress,
+    progress: progress as number,
     parts,
   }
 }
@@ -167,6 +177,12 @@ function string(value: unknown, what: string): string {
 function count(value: unknown, what: string): number {
   if (Number.isSafeInteger(value) && (value as number) >= 0) return value as number
   throw corrupt(`${what} is ${JSON.stringify(value)}`)
+}
+
+function token(value: unknown): number {
+  const found = count(value, 'the token')
+  if (found <= mostToken) return found
+  throw corrupt(`the token is ${found}`)
 }
 
 function corrupt(why: string): EGpuError {

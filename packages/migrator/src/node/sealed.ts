@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import { parseForeign } from '../checkpoint/foreign-json.ts'
+import { messageOf } from '../failure.ts'
 
 /** Two lines: what it is, its version and the SHA-256 of the rest; then the rest as JSON. */
 export function seal(kind: string, version: number, body: unknown): Uint8Array {
@@ -23,7 +25,11 @@ export function unseal(
     body: () => {
       const text = all.subarray(lineEnd + 1)
       if (sha256(text) !== root) throw fail('its SHA-256 does not match its content')
-      return JSON.parse(text.toString('utf8'))
+      try {
+        return parseForeign(text)
+      } catch (error) {
+        throw fail(messageOf(error))
+      }
     },
   }
 }

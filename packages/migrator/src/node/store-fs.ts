@@ -1,5 +1,7 @@
 import { constants } from 'node:fs'
-import { lstat, open, readdir, rename, rm } from 'node:fs/promises'
+import { open, readdir, rename, rm, stat } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
+import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import { makeDirectory } from './make-directory.ts'
 
 /** One open file. */
@@ -26,7 +28,10 @@ export interface StoreEntry {
 
 /** The file system as a directory store uses it. Errors carry `code` as Node's do. */
 export interface StoreFs {
-  /** `create` fails with `EEXIST` where something is there already; neither follows a symbolic link at the end. */
+  /**
+   * `create` fails with `EEXIST` where something is there already; neither follows a symbolic link at the end. `read` must
+   * not wait for anything: of what is no file, such as a pipe, it rejects with `EGPU_CHECKPOINT_CORRUPT`.
+   */
   open(path: string, mode: 'read' | 'create'): Promise<StoreFile>
   /** Fails with `ENOENT` where there is no such directory. */
   list(directory: string): Promise<readonly StoreEntry[]>
@@ -46,10 +51,13 @@ export interface StoreFs {
 export const nodeFs: StoreFs = {
   async open(path, mode) {
     const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL } = constants
-    // Windows has neither the flag nor, without a privilege, the links.
+    // Windows has neither these flags nor, without a privilege, the links.
     const noFollow = constants.O_NOFOLLOW ?? 0
-    const flags = mode === 'read' ? O_RDONLY | noFollow : O_WRONLY | O_CREAT | O_EXCL | noFollow
+    // The opening of a pipe would wait for somebody who writes into it.
+    const noWait = constants.O_NONBLOCK ?? 0
+    const flags = mode === 'read' ? O_RDONLY | noFollow | noWait : O_WRONLY | O_CREAT | O_EXCL | noFollow
     const handle = await open(path, flags, 0o600)
+    if (mode === 'read') await assertFile(handle, path)
     return {
       fd: handle.fd,
       async read(into, position) {
@@ -95,9 +103,18 @@ export const nodeFs: StoreFs = {
     }
   },
   async identify(path) {
-    const { dev, ino, mtimeMs } = await lstat(path, { bigint: false })
+    // Of where a link leads: a store that is reached by two ways is one.
+    const { dev, ino, mtimeMs } = await stat(path)
     return { id: `${dev}:${ino}`, modifiedMs: mtimeMs }
   },
+}
+
+async function assertFile(handle: FileHandle, path: string): Promise<void> {
+  const found = await handle.stat().catch(() => undefined)
+  if (found?.isFile() === true) return
+  await handle.close()
+  const message = `this checkpoint cannot be used: ${path} is no file but a directory, a pipe or a device`
+  throw new EGpuError(EGpuErrorCode.CheckpointCorrupt, message)
 }
 
 export function hasCode(error: unknown, code: string): boolean {

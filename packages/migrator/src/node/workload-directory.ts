@@ -8,11 +8,13 @@ import { PackSink } from './chunks/pack-sink.ts'
 import { PartTally } from '../checkpoint/part-tally.ts'
 import type { CheckpointDraft, CheckpointRecord, CheckpointWriter, DamagedCheckpoint } from '../checkpoint/store.ts'
 import { messageOf } from '../failure.ts'
+import { CounterFile, generationAfter } from './counter-file.ts'
+import type { Counters } from './counter-file.ts'
 import { decodeManifest, encodeManifest, isPackName, mostManifestBytes } from './manifest.ts'
 import type { ChunkRef, Manifest } from './manifest.ts'
 import { Mutex } from './mutex.ts'
-import { hasCode, readWhole, replaceFile, writeNew } from './store-fs.ts'
-import type { StoreFs } from './store-fs.ts'
+import { hasCode, readWhole, writeNew } from './store-fs.ts'
+import type { StoreEntry, StoreFs } from './store-fs.ts'
 import type { StoreLock } from './store-lock.ts'
 
 /** Old packs may hold so much more than what is still needed of them before a checkpoint is written afresh. */
@@ -23,12 +25,6 @@ const mostWaste = 2
  * so many of the chunks that it could share and writes those that are no longer what they were again.
  */
 const scrubEvery = 16
-
-interface Counters {
-  readonly token: number
-  /** Highest generation there ever was. */
-  readonly generation: number
-}
 
 export interface WorkloadDirectoryOptions {
   readonly fs: StoreFs
@@ -52,9 +48,11 @@ export class WorkloadDirectory {
   readonly #damaged = new Map<number, EGpuError>()
   readonly #mutex = new Mutex()
   readonly #writing = new Set<PackSink>()
+  readonly #counters: CounterFile
 
   constructor(options: WorkloadDirectoryOptions) {
     this.#options = options
+    this.#counters = new CounterFile(options.fs, options.path)
   }
 
   /** Committed checkpoints, newest first. */
@@ -78,8 +76,8 @@ export class WorkloadDirectory {
       await lock.assertHeld()
       await fs.makeDirectory(path)
       await fs.syncDirectory(path.slice(0, path.lastIndexOf('/')))
-      const { token, generation } = await this.#counters()
-      await this.#writeCounters({ token: token + 1, generation })
+      const { token, generation } = await this.#counters.read(this.#inUse())
+      await this.#counters.write({ token: token + 1, generation })
       return token + 1
     })
   }
@@ -91,7 +89,7 @@ export class WorkloadDirectory {
     const sink = new PackSink(fs, path)
     const known = await this.#reusable()
     const chunks = new ChunkWriter({ sink, chunkBytes, known, zstdLevel, buffers })
-    const tally = new PartTally(draft.parts)
+    const tally = new PartTally(draft)
     const base = draft.base === undefined ? undefined : this.#manifests.get(draft.base)
     this.#writing.add(sink)
     let isOver = false
@@ -106,18 +104,11 @@ export class WorkloadDirectory {
         if (isOver) throw new EGpuError(EGpuErrorCode.CheckpointFailed, 'this checkpoint is over already')
         signal?.throwIfAborted()
         tally.finish()
-        try {
-          const refs = await chunks.finish()
-          const record = await this.#mutex.run(() => this.#publish(draft, refs))
-          isOver = true
-          return record
-        } catch (error) {
-          if (EGpuError.is(error)) throw error
-          const message = `the checkpoint could not be written to ${path}: ${messageOf(error)}`
-          throw new EGpuError(EGpuErrorCode.CheckpointFailed, message, { cause: error })
-        } finally {
-          if (isOver) this.#writing.delete(sink)
-        }
+        const refs = await chunks.finish()
+        const record = await this.#mutex.run(() => this.#publish(draft, refs))
+        isOver = true
+        this.#writing.delete(sink)
+        return record
       },
       discard: async () => {
         if (isOver) return
@@ -154,10 +145,7 @@ export class WorkloadDirectory {
       const { fs, path, lock } = this.#options
       await lock.assertHeld()
       await this.#look()
-      const counters = await this.#counters()
-      const newest = this.#newestGeneration()
-      // A generation is never used twice, also not after the newest is gone.
-      if (newest > counters.generation) await this.#writeCounters({ ...counters, generation: newest })
+      await this.#counters.keepGeneration(this.#inUse())
       await fs.remove(`${path}/${fileOf(generation)}`)
       await fs.syncDirectory(path)
       this.#manifests.delete(generation)
@@ -178,10 +166,10 @@ export class WorkloadDirectory {
     const { fs, path, lock } = this.#options
     // The packs' names must last before anything refers to them.
     await fs.syncDirectory(path)
-    const counters = await this.#counters()
+    const counters = await this.#counters.read(this.#inUse())
     const manifest: Manifest = {
       workloadId: draft.workloadId,
-      generation: Math.max(counters.generation, this.#newestGeneration()) + 1,
+      generation: generationAfter(counters),
       token: draft.token,
       progress: draft.progress,
       // A clock that stands before 1970 is no reason to lose a checkpoint.
@@ -210,7 +198,7 @@ export class WorkloadDirectory {
   }
 
   async #assertToken({ token, workloadId }: CheckpointDraft): Promise<void> {
-    const { token: newest } = await this.#counters()
+    const { token: newest } = await this.#counters.read(this.#inUse())
     if (token === newest) return
     throw new EGpuError(
       EGpuErrorCode.StaleEpoch,
@@ -218,31 +206,29 @@ export class WorkloadDirectory {
     )
   }
 
-  async #counters(): Promise<Counters> {
-    const { fs, path } = this.#options
-    const bytes = await readWhole(fs, `${path}/counters`, 64)
-    if (bytes === undefined) return { token: 0, generation: 0 }
-    const [token, generation] = Buffer.from(bytes).toString('latin1').trim().split(' ').map(Number)
-    if (Number.isSafeInteger(token) && Number.isSafeInteger(generation)) {
-      return { token: token as number, generation: generation as number }
-    }
-    throw new EGpuError(EGpuErrorCode.CheckpointCorrupt, `${path}/counters cannot be read; restore it from a backup`)
-  }
-
-  #writeCounters({ token, generation }: Counters): Promise<void> {
-    const { fs, path } = this.#options
-    return replaceFile(fs, `${path}/counters`, Buffer.from(`${token} ${generation}\n`), randomBytes(8).toString('hex'))
+  /** The highest numbers of the checkpoints there are. */
+  #inUse(): Counters {
+    const tokens = [...this.#manifests.values()].map(({ token }) => token)
+    return { token: highest(tokens), generation: this.#newestGeneration() }
   }
 
   /** Reads the manifests that are new, and forgets those that somebody removed. */
   async #look(): Promise<void> {
-    const generations = new Set((await this.#files()).flatMap((name) => generationOf(name) ?? []))
-    for (const known of this.#manifests.keys()) if (!generations.has(known)) this.#manifests.delete(known)
-    for (const known of this.#damaged.keys()) if (!generations.has(known)) this.#damaged.delete(known)
-    for (const generation of generations) {
+    const { fs, path, workloadId, lock } = this.#options
+    await lock.assertPlace()
+    const found = new Map(
+      (await this.#entries()).flatMap(({ name, kind }) => {
+        const generation = generationOf(name)
+        return generation === undefined ? [] : [[generation, kind]]
+      }),
+    )
+    for (const known of this.#manifests.keys()) if (!found.has(known)) this.#manifests.delete(known)
+    for (const known of this.#damaged.keys()) if (!found.has(known)) this.#damaged.delete(known)
+    for (const [generation, kind] of found) {
       if (this.#manifests.has(generation) || this.#damaged.has(generation)) continue
-      const { fs, path, workloadId } = this.#options
       try {
+        if (kind !== 'file')
+          throw new RangeError(`${path}/${fileOf(generation)} is no file; was it replaced by a link?`)
         const bytes = await readWhole(fs, `${path}/${fileOf(generation)}`, mostManifestBytes)
         if (bytes === undefined) continue
         const manifest = decodeManifest(bytes, { generation })
@@ -256,9 +242,13 @@ export class WorkloadDirectory {
   }
 
   async #files(): Promise<readonly string[]> {
+    return (await this.#entries()).filter(({ kind }) => kind === 'file').map(({ name }) => name)
+  }
+
+  async #entries(): Promise<readonly StoreEntry[]> {
     const { fs, path } = this.#options
     try {
-      return (await fs.list(path)).filter(({ kind }) => kind === 'file').map(({ name }) => name)
+      return await fs.list(path)
     } catch (error) {
       if (hasCode(error, 'ENOENT')) return []
       throw error
@@ -266,7 +256,7 @@ export class WorkloadDirectory {
   }
 
   #newestGeneration(): number {
-    return Math.max(0, ...this.#manifests.keys(), ...this.#damaged.keys())
+    return highest([...this.#manifests.keys(), ...this.#damaged.keys()])
   }
 
   /** Chunks of the newest checkpoint, by content; none when most of what its packs hold is dead. */
@@ -308,6 +298,10 @@ export class WorkloadDirectory {
       if (isDeadPack || (name.endsWith('.tmp') && this.#writing.size === 0)) await fs.remove(`${path}/${name}`)
     }
   }
+}
+
+function highest(numbers: readonly number[]): number {
+  return numbers.reduce((most, number) => Math.max(most, number), 0)
 }
 
 function fileOf(generation: number): string {

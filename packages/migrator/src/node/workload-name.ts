@@ -3,7 +3,12 @@ const mostNameBytes = 240
 
 /** A name on every file system: no case, no dots, no reserved words; everything unusual as `_` and two digits a byte. */
 export function directoryNameOf(workloadId: string): string {
-  const plain = [...Buffer.from(workloadId, 'utf8')].map((byte) => {
+  const bytes = Buffer.from(workloadId, 'utf8')
+  // Half of a surrogate pair has no UTF-8; all of them would get the same name.
+  if (bytes.toString('utf8') !== workloadId) {
+    throw new TypeError(`the id ${JSON.stringify(workloadId.slice(0, 40))} is no text that can be written down (UTF-8)`)
+  }
+  const plain = [...bytes].map((byte) => {
     const character = String.fromCodePoint(byte)
     return /[a-z\d-]/.test(character) ? character : `_${byte.toString(16).padStart(2, '0')}`
   })

@@ -78,7 +78,7 @@ export class S3Shelf {
     const { bucket, name, chunkBytes, zstdLevel, buffers } = this.#options
     const found = await this.#newest(options)
     this.#assertToken(draft, found)
-    const tally = new PartTally(draft.parts)
+    const tally = new PartTally(draft)
     const known = await this.#reusable(found.head, options)
     const base = await this.#baseOf(draft, found.head, options)
     const sink = new ObjectSink(bucket, name, draft.token)

@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { Network } from '../../packages/mesh/test/helpers/namespaces.ts'
+import type { Network } from '../../packages/mesh/test/helpers/namespaces.ts'
 import type { MoveCommand } from '../../packages/mesh/test/remote/move-host.ts'
 import type { Figure } from '../figure.ts'
+import { hostLinks, linkedHosts } from './linked-hosts.ts'
 
 const linkGbps = 2
 /** The bar is for as many. Less with `EGPU_BENCH_MOVE_MIB`, where there are no 8 GiB of memory. */
@@ -29,16 +30,13 @@ interface MovingHost {
 
 /** Two hosts joined by a link of 2 Gb/s; the eGPU of the first is pulled. How long until its work runs on the second? */
 export async function measure(): Promise<Figure[]> {
-  await using network = await Network.create({ hosts: ['a', 'b'] })
-  await network.join({ host: 'a', interfaceName: 'thunderbolt0' }, { host: 'b', interfaceName: 'thunderbolt0' })
-  await network.ip('a', 'addr', 'add', '10.78.0.1/24', 'dev', 'thunderbolt0')
-  await network.ip('b', 'addr', 'add', '10.78.0.2/24', 'dev', 'thunderbolt0')
-  await network.limit({ host: 'a', interfaceName: 'thunderbolt0' }, linkGbps)
+  const [link] = hostLinks
+  await using network = await linkedHosts([link], { from: 'a', gbps: linkGbps })
   const [a, b] = [await hostIn(network, 'a'), await hostIn(network, 'b')]
   const byteLength = megabytes * 2 ** 20
   await a.ask({ run: 'open', byteLength })
   const { nodeId, port } = await b.ask<{ nodeId: string; port: number }>({ run: 'open', byteLength })
-  await a.ask({ run: 'dial', host: '10.78.0.2', port })
+  await a.ask({ run: 'dial', host: link.host, port })
   for (const host of [a, b]) await host.ask({ run: 'warm', byteLength: memoryNeeded * byteLength })
   await a.ask({ run: 'begin' })
   // A checkpoint is read and hashed once it is there, for whoever may want it; it was not made in the moment before the loss.

@@ -2,8 +2,10 @@ import { mkdtemp, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { remotePull, tryRemotePull } from '../../packages/mesh/test/bulk/remote-puller.ts'
 import { remoteSender } from '../../packages/mesh/test/bulk/remote-sender.ts'
-import { Network } from '../../packages/mesh/test/helpers/namespaces.ts'
+import type { Network } from '../../packages/mesh/test/helpers/namespaces.ts'
 import type { Figure } from '../figure.ts'
+import { hostLinks, linkedHosts } from './linked-hosts.ts'
+import type { HostLink } from './linked-hosts.ts'
 
 const chunkBytes = 2 ** 22
 const linkGbps = 2
@@ -13,16 +15,13 @@ const flatBytes = Number(process.env['EGPU_BENCH_PULL_GIB'] ?? 1) * 2 ** 30
 /** Buffers of all lanes, four megabytes each, and what V8 takes for itself. */
 const mostGrowthBytes = 128 * 2 ** 20
 
-const links = [
-  { name: 'thunderbolt0', host: '10.78.0.2', localAddress: '10.78.0.1' },
-  { name: 'thunderbolt1', host: '10.78.1.2', localAddress: '10.78.1.1' },
-]
+const links = hostLinks
 
 /** Two hosts joined by two links of 2 Gb/s: is a file there sooner over both, what does it take in memory, and after a cut? */
 export async function measure(): Promise<Figure[]> {
   // In memory, so that no disk is measured.
   const home = await mkdtemp('/dev/shm/egpu-bench-stripe-')
-  await using network = await twoLinks()
+  await using network = await linkedHosts(links, { from: 'b', gbps: linkGbps })
   try {
     return [await striped(network, home), await resumed(network, home), await flat(network, home)]
   } finally {
@@ -30,21 +29,10 @@ export async function measure(): Promise<Figure[]> {
   }
 }
 
-async function twoLinks(): Promise<Network> {
-  const network = await Network.create({ hosts: ['a', 'b'] })
-  for (const [index, { name, host, localAddress }] of links.entries()) {
-    await network.join({ host: 'a', interfaceName: name }, { host: 'b', interfaceName: name })
-    await network.ip('a', 'addr', 'add', `${localAddress}/24`, 'dev', `thunderbolt${index}`)
-    await network.ip('b', 'addr', 'add', `${host}/24`, 'dev', `thunderbolt${index}`)
-    await network.limit({ host: 'b', interfaceName: name }, linkGbps)
-  }
-  return network
-}
-
 async function striped(network: Network, home: string): Promise<Figure> {
   const path = join(home, 'striped')
   await distinctChunks(path, stripedBytes)
-  const gbps = async (used: typeof links): Promise<number> => {
+  const gbps = async (used: readonly HostLink[]): Promise<number> => {
     await using sender = await senderOf(network, path)
     const to = join(home, 'striped-there')
     const { ms, bytes } = await remotePull(network, 'a', sender, { links: used, to })

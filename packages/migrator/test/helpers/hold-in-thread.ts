@@ -25,7 +25,7 @@ if (isMainThread) {
 } else {
   const store = directoryStore(workerData as string)
   await store.acquire('job')
-  parentPort?.postMessage('held')
+  parentPort?.postMessage('held', [])
   // Kept alive without ever giving it back.
   setInterval(() => undefined, 1_000)
 }

@@ -50,8 +50,11 @@ export interface Beginnings<C extends ChunkRef> {
   keep(chunk: C, bytes: Buffer): Promise<void>
 }
 
-/** Asked for at once per connection: one that comes in, one behind it. */
-const depth = 2
+/**
+ * Asked for at once per connection: one that comes in, one or two that lie in the kernels' buffers already, and one that the
+ * sender reads meanwhile. With two, sender and receiver wait for each other: a third slower where each has cores of its own.
+ */
+const depth = 4
 
 /** Chunks that are being checked or written while others come in. */
 const settling = 3

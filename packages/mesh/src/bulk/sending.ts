@@ -16,10 +16,13 @@ export interface Stock {
   readonly sent: { chunks: number; bytes: number }
 }
 
+/** Chunks that are read while one is sent: side by side, since one reader alone is slower than a fast connection. */
+const readAhead = 2
+
 /** Requests that a receiver may have open; it is not read from while there are as many. */
 const mostRequests = 64
 
-type Answer = { readonly bytes: Uint8Array } | { readonly reason: string }
+type Answer = { readonly bytes: Uint8Array; readonly buffer: Buffer } | { readonly reason: string }
 
 /** One receiver's connection, from its hello to its end. */
 export class Sending {
@@ -27,8 +30,8 @@ export class Sending {
   readonly #socket: Socket
   readonly #options: SendingOptions
   readonly #wanted: ChunkRequest[] = []
-  /** Two, so that one is read while the other is sent. */
-  readonly #buffers: Buffer[] = [Buffer.alloc(0), Buffer.alloc(0)]
+  /** Used again: to touch memory for the first time costs more than to send it. */
+  readonly #free: Buffer[] = []
   #input: Buffer = Buffer.alloc(0)
   #dialect: Dialect | undefined
   #stock: Stock | undefined
@@ -89,36 +92,31 @@ export class Sending {
   }
 
   async #serve(): Promise<void> {
-    let turn = 0
-    let reading = this.#readNext(turn)
-    while (reading !== undefined) {
-      const answer = await reading
-      turn += 1
-      reading = this.#readNext(turn)
+    const reading: Promise<Answer>[] = []
+    for (;;) {
+      while (reading.length <= readAhead && this.#wanted.length > 0) {
+        reading.push(this.#read(this.#wanted.shift() as ChunkRequest))
+      }
       if (this.#wanted.length < mostRequests / 2) this.#socket.resume()
+      const next = reading.shift()
+      if (next === undefined) break
+      const answer = await next
       await this.#send(answer)
-      reading ??= this.#readNext(turn)
+      if ('buffer' in answer) this.#free.push(answer.buffer)
     }
     this.#isServing = false
   }
 
-  #readNext(turn: number): Promise<Answer> | undefined {
-    const request = this.#wanted.shift()
-    return request === undefined ? undefined : this.#read(request, turn % 2)
-  }
-
-  async #read({ id, from }: ChunkRequest, side: number): Promise<Answer> {
+  async #read({ id, from }: ChunkRequest): Promise<Answer> {
     const { source } = this.#stock as Stock
     const byteLength = source.lengthOf(id)
     if (byteLength === undefined) return { reason: `chunk ${id} is no part of this offer` }
     if (from >= byteLength) return { reason: `chunk ${id} has ${byteLength} bytes, none from byte ${from} on` }
-    const known = this.#buffers[side] as Buffer
-    const buffer = known.byteLength < byteLength ? Buffer.allocUnsafeSlow(byteLength) : known
-    this.#buffers[side] = buffer
-    const bytes = buffer.subarray(0, byteLength)
+    const known = this.#free.pop()
+    const buffer = known !== undefined && known.byteLength >= byteLength ? known : Buffer.allocUnsafeSlow(byteLength)
     try {
-      await source.read(id, bytes)
-      return { bytes: bytes.subarray(from) }
+      await source.read(id, buffer.subarray(0, byteLength))
+      return { bytes: buffer.subarray(from, byteLength), buffer }
     } catch (error) {
       return { reason: `chunk ${id} cannot be read: ${error instanceof Error ? error.message : String(error)}` }
     }

@@ -5,8 +5,8 @@ import { Worker } from 'node:worker_threads'
 import { crc32 } from 'node:zlib'
 import type { Compressed, Digest, Job, JobResult, ReadBack, ReadJob } from './jobs.ts'
 
-/** More threads than this only take time from the work that is being saved. */
-const mostWorkers = 2
+/** Four read and check as fast as `dd` reads what is in memory; more would take time from the work that is being saved. */
+const mostWorkers = 4
 
 /** Handing a smaller piece to another thread takes longer than hashing it. */
 const worthAThread = 2 ** 15
@@ -80,6 +80,8 @@ class ChunkWorker {
 
 /** Threads for hashing, compressing and reading, shared by all stores of the process and started when first needed. */
 class ChunkPool {
+  /** Threads at most. */
+  readonly size: number = Math.min(mostWorkers, availableParallelism())
   readonly #workers: ChunkWorker[] = []
   #isBroken = false
 
@@ -126,7 +128,7 @@ class ChunkPool {
   #free(): ChunkWorker | undefined {
     const idle = this.#workers.find(({ load }) => load === 0)
     if (idle !== undefined) return idle
-    if (this.#workers.length < Math.min(mostWorkers, availableParallelism())) this.#start()
+    if (this.#workers.length < this.size) this.#start()
     return [...this.#workers].sort((a, b) => a.load - b.load)[0]
   }
 

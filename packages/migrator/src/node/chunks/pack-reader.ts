@@ -5,14 +5,8 @@ import type { ChunkRef, ManifestPart } from '../manifest.ts'
 import { hasCode } from '../store-fs.ts'
 import type { StoreFile, StoreFs } from '../store-fs.ts'
 import { contentOf, corrupt } from './content.ts'
-import { runBytes, RunReader } from './run-reader.ts'
+import { readAhead, runBytes, RunReader } from './run-reader.ts'
 import type { ReadRun, Run } from './run-reader.ts'
-
-/**
- * Runs that are read ahead of the one that is out: enough for a disk, and for two threads that read and check them. More
- * memory than this is out of the processor's cache by then, and to touch it for the first time costs more than to read.
- */
-const readAhead = 3
 
 /** Less than this is read and checked here before threads for it have started. */
 const worthThreads = 2 ** 24

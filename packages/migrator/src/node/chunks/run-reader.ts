@@ -6,8 +6,14 @@ import { corrupt } from './content.ts'
 /** Neighbouring chunks are read together up to this many bytes: each call costs a trip to another thread. */
 export const runBytes: number = 2 ** 20
 
+/**
+ * Runs that are read ahead of the one that is out: enough for a disk, one that each thread reads and one that waits for it.
+ * More memory than this is out of the processor's cache by then, and to touch it for the first time costs more than to read.
+ */
+export const readAhead: number = 2 * chunkPool.size - 1
+
 /** Memory that is kept for the next one to read: as much as is read ahead, and what its reader has. */
-const mostSpare = 5
+const mostSpare = readAhead + 2
 
 /** Chunks that lie one behind the other in one pack. */
 export interface Run {

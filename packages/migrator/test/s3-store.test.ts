@@ -2,6 +2,7 @@ import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import { seededRandom } from '@egpu/driver-sim'
 import { s3Store } from '@egpu/migrator/node'
 import { describe, expect, it } from 'vitest'
+import { seal } from '../src/node/sealed.ts'
 import { fakeS3 } from './helpers/fake-s3.ts'
 import type { FakeS3, Fault } from './helpers/fake-s3.ts'
 import { s3Suite } from './helpers/s3-suite.ts'
@@ -12,8 +13,8 @@ s3Suite('a fake', () => {
   return { url, send }
 })
 
-/** Waits that cost nothing. */
-const clock = { now: () => 0, sleep: () => Promise.resolve() }
+/** Pauses between two tries cost nothing; nobody waits as long for an answer here. */
+const clock = { now: () => 0, sleep: (ms: number) => (ms < 10_000 ? Promise.resolve() : new Promise<void>(() => {})) }
 
 describe('answers that get lost', () => {
   it('of any one request change nothing: what was written counts once', async () => {
@@ -152,6 +153,32 @@ describe('a server', () => {
     const next = await store.acquire('job')
     await write(store, 'job', next, 3, { field: noise(100, 3) })
     expect((await store.list('job')).map(({ progress }) => progress)).toEqual([3, 1])
+  })
+
+  it('with a head that somebody made is not believed', async () => {
+    const fake = fakeS3()
+    await using store = s3Store({ url: fake.url, fetch: fake.send, clock })
+    await write(store, 'job', await store.acquire('job'), 1, { field: noise(100, 1) })
+    const heads = [...fake.objects.keys()].filter((key) => key.includes('/heads/'))
+    const newest = [...heads].sort().at(-1) ?? ''
+    const good = JSON.parse(new TextDecoder().decode(fake.objects.get(newest)).split('\n')[1] ?? '') as {
+      checkpoints: object[]
+    }
+    for (const change of [
+      { workloadId: 'another' },
+      { generation: -1 },
+      { progress: '1' },
+      { parts: null },
+      { parts: [null] },
+      { parts: [{ name: 7, byteLength: 1 }] },
+      { byteLength: 0.5 },
+      { savedAtMs: 'now' },
+      { manifest: '../../secret' },
+    ]) {
+      fake.objects.set(newest, seal('egpu-head', 1, { ...good, checkpoints: [{ ...good.checkpoints[0], ...change }] }))
+      expect(await store.list('job')).toEqual([])
+      expect(await store.damaged?.('job')).toMatchObject([{ error: { code: EGpuErrorCode.CheckpointCorrupt } }])
+    }
   })
 
   it('that does not list what it has is no store', async () => {

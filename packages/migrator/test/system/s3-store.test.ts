@@ -2,6 +2,7 @@ import { AwsClient } from 'aws4fetch'
 import { afterAll, beforeAll, it } from 'vitest'
 import { cephMissing, startCeph } from '../helpers/ceph.ts'
 import type { Ceph } from '../helpers/ceph.ts'
+import { s3FaultSuite } from '../helpers/s3-fault-suite.ts'
 import { s3Suite } from '../helpers/s3-suite.ts'
 
 const missing = cephMissing()
@@ -22,4 +23,10 @@ if (missing !== undefined) {
   afterAll(async () => ceph?.[Symbol.asyncDispose]())
 
   s3Suite("Ceph's gateway", () => ({ url: `${ceph?.url}/checkpoints/test-${(prefixes += 1)}`, send }))
+  s3FaultSuite("Ceph's gateway", {
+    upstream: () => ceph?.url ?? '',
+    fresh: () => `/checkpoints/test-${(prefixes += 1)}`,
+    send: (address, init) => send(address, init),
+    every: 8,
+  })
 }

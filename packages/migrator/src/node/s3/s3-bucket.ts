@@ -1,6 +1,8 @@
 import { EGpuError, EGpuErrorCode, systemClock } from '@egpu/core'
 import type { AbortOptions, Clock } from '@egpu/core'
+import { withDeadline } from '../../deadline.ts'
 import { messageOf } from '../../failure.ts'
+import { corrupt } from '../chunks/content.ts'
 
 /** What signs and sends a request: `fetch` itself, or `AwsClient.fetch` of aws4fetch. */
 export type SendRequest = (url: string, init: RequestInit) => Promise<Response>
@@ -23,6 +25,12 @@ export interface ListedKeys {
 const retries = 4
 const firstRetryMs = 100
 
+/** Whoever sends nothing for so long never will; Node's own `fetch` gives up by then too. */
+const answerMs = 300_000
+
+/** A page of a list has a thousand keys at most. */
+const mostPageBytes = 2 ** 24
+
 /** Transient by S3's own list of error codes; 409 is a conditional write that met another one under way. */
 const isTransient = (status: number): boolean => status === 409 || status === 429 || status >= 500
 
@@ -41,11 +49,19 @@ export class S3Bucket {
     this.#clock = clock
   }
 
-  /** `undefined` where there is none. */
-  async get(key: string, options: AbortOptions = {}): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  /** `undefined` where there is none. Rejects with `EGPU_CHECKPOINT_CORRUPT` for one of more than `mostBytes`. */
+  async get(
+    key: string,
+    { mostBytes, ...options }: AbortOptions & { readonly mostBytes: number },
+  ): Promise<Uint8Array<ArrayBuffer> | undefined> {
     return this.#retried(`GET ${key}`, { method: 'GET' }, this.#at(key), options, async (response) => {
-      if (response.status === 404) return undefined
-      return new Uint8Array(await this.#accept(response, `GET ${key}`).arrayBuffer())
+      if (response.status === 404) {
+        await response.body?.cancel()
+        return undefined
+      }
+      const bytes = await bodyOf(await this.#accept(response, `GET ${key}`), mostBytes)
+      if (bytes === undefined) throw corrupt(`${key} has more than the ${mostBytes} bytes that it may have`)
+      return bytes
     })
   }
 
@@ -56,16 +72,17 @@ export class S3Bucket {
   async create(key: string, bytes: Uint8Array<ArrayBuffer>, options: AbortOptions = {}): Promise<boolean> {
     const init = { method: 'PUT', body: bytes, headers: { 'if-none-match': '*' } }
     return this.#retried(`PUT ${key}`, init, this.#at(key), options, async (response) => {
-      if (response.status === 412) return false
-      await this.#accept(response, `PUT ${key}`).arrayBuffer()
-      return true
+      if (response.status !== 412) await this.#accept(response, `PUT ${key}`)
+      await response.body?.cancel()
+      return response.status !== 412
     })
   }
 
   /** Fine when it is not there. */
   async remove(key: string, options: AbortOptions = {}): Promise<void> {
     await this.#retried(`DELETE ${key}`, { method: 'DELETE' }, this.#at(key), options, async (response) => {
-      if (response.status !== 404) await this.#accept(response, `DELETE ${key}`).arrayBuffer()
+      if (response.status !== 404) await this.#accept(response, `DELETE ${key}`)
+      await response.body?.cancel()
     })
   }
 
@@ -82,8 +99,8 @@ export class S3Bucket {
       if (options.delimiter !== undefined) query.set('delimiter', options.delimiter)
       if (after !== undefined) query.set('continuation-token', after)
       const url = `${origin}/${bucket}?${query.toString()}`
-      const page = await this.#retried(`list ${prefix}`, { method: 'GET' }, url, options, (response) =>
-        this.#accept(response, `list ${prefix}`).text(),
+      const page = await this.#retried(`list ${prefix}`, { method: 'GET' }, url, options, async (response) =>
+        pageOf(await bodyOf(await this.#accept(response, `list ${prefix}`), mostPageBytes)),
       )
       for (const [, contents = ''] of page.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
         const key = textOf(contents, 'Key')
@@ -116,25 +133,81 @@ export class S3Bucket {
       signal?.throwIfAborted()
       let failure: unknown
       try {
-        const response = await this.#send(url, signal === undefined ? init : { ...init, signal })
-        if (!isTransient(response.status)) return await read(response)
-        failure = failed(what, `the server answered ${response.status} ${(await response.text()).slice(0, 200)}`)
+        const answer = await withDeadline((abort) => this.#sendOnce(what, url, { ...init, signal: abort }, read), {
+          clock: this.#clock,
+          ms: answerMs,
+          signal,
+          what,
+        })
+        if ('value' in answer) return answer.value
+        failure = answer.failure
       } catch (error) {
         signal?.throwIfAborted()
         // The server said no; it will not say anything else.
-        if (EGpuError.is(error)) throw error
+        if (EGpuError.is(error) && !EGpuError.is(error, EGpuErrorCode.Timeout)) throw error
         failure = failed(what, messageOf(error), error)
+        // A server that hangs is tried once more, not for half an hour.
+        if (EGpuError.is(error)) attempt = Math.max(attempt, retries - 1)
       }
       if (attempt === retries) throw failure
       await this.#clock.sleep(firstRetryMs * 2 ** attempt * (0.5 + Math.random() / 2), { signal })
     }
   }
 
-  #accept(response: Response, what: string): Response {
-    if (response.ok) return response
-    const hint = response.status === 403 ? '; check the credentials and what they may do with this bucket' : ''
-    throw failed(what, `the server answered ${response.status}${hint}`)
+  async #sendOnce<T>(
+    what: string,
+    url: string,
+    init: RequestInit,
+    read: (response: Response) => Promise<T>,
+  ): Promise<{ readonly value: T } | { readonly failure: EGpuError }> {
+    const response = await this.#send(url, init)
+    if (!isTransient(response.status)) return { value: await read(response) }
+    return { failure: failed(what, `the server answered ${await told(response)}`) }
   }
+
+  async #accept(response: Response, what: string): Promise<Response> {
+    if (response.ok) return response
+    const hint =
+      response.status === 403
+        ? '; check the credentials and what they may do with this bucket'
+        : response.status === 404
+          ? '; is there a bucket of this name?'
+          : ''
+    throw failed(what, `the server answered ${await told(response)}${hint}`)
+  }
+}
+
+/** The status and, as far as it goes, why. */
+async function told(response: Response): Promise<string> {
+  const body = await bodyOf(response, 2 ** 16)
+  const text = new TextDecoder().decode(body ?? new Uint8Array())
+  return `${response.status} ${textOf(text, 'Code') ?? text.slice(0, 200)}`.trim()
+}
+
+/** All of an answer; `undefined` for one that is too long, of which the rest is not taken. */
+async function bodyOf(response: Response, mostBytes: number): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  const pieces: Uint8Array[] = []
+  let count = 0
+  // To leave the loop cancels the rest.
+  for await (const piece of response.body ?? []) {
+    count += piece.byteLength
+    if (count > mostBytes) return undefined
+    pieces.push(piece)
+  }
+  const bytes = new Uint8Array(count)
+  let at = 0
+  for (const piece of pieces) {
+    bytes.set(piece, at)
+    at += piece.byteLength
+  }
+  return bytes
+}
+
+/** Anything else than a whole list, from a proxy for one, would read as one of nothing. */
+function pageOf(bytes: Uint8Array | undefined): string {
+  const page = new TextDecoder().decode(bytes ?? new Uint8Array())
+  if (page.includes('<ListBucketResult') && page.trimEnd().endsWith('</ListBucketResult>')) return page
+  throw new Error(`the server did not answer with a list of objects but with ${JSON.stringify(page.slice(0, 100))}`)
 }
 
 function textOf(xml: string, tag: string): string | undefined {

@@ -6,9 +6,9 @@ import type { CheckpointDraft, CheckpointRecord, CheckpointWriter, DamagedCheckp
 import { carryOver } from '../chunks/carry.ts'
 import { ChunkWriter } from '../chunks/chunk-writer.ts'
 import { contentOf, corrupt } from '../chunks/content.ts'
-import { decodeManifest, encodeManifest } from '../manifest.ts'
+import { decodeManifest, encodeManifest, mostManifestBytes } from '../manifest.ts'
 import type { ChunkRef, Manifest, ManifestPart } from '../manifest.ts'
-import { decodeHead, encodeHead } from './head.ts'
+import { decodeHead, encodeHead, mostHeadBytes } from './head.ts'
 import type { Head, HeadEntry } from './head.ts'
 import { objectName, ObjectSink, tokenOf } from './object-sink.ts'
 import type { S3Bucket } from './s3-bucket.ts'
@@ -227,8 +227,8 @@ export class S3Shelf {
   }
 
   async #nonceOf(key: string, options: AbortOptions): Promise<string | undefined> {
-    const bytes = await this.#options.bucket.get(key, options)
-    return bytes === undefined ? undefined : decodeHead(bytes).nonce
+    const bytes = await this.#options.bucket.get(key, { ...options, mostBytes: mostHeadBytes })
+    return bytes === undefined ? undefined : decodeHead(bytes, this.#options.workloadId).nonce
   }
 
   /** Numbers of the heads that are there, highest first. */
@@ -249,15 +249,14 @@ export class S3Shelf {
       let damage: EGpuError | undefined
       let isGone = false
       for (const candidate of numbers.slice(0, keptHeads)) {
-        const bytes = await bucket.get(`${name}/heads/${numberName(candidate)}`, options)
-        if (bytes === undefined) {
+        try {
+          const head = await this.#head(candidate, options)
+          if (head !== undefined) return { number, head, damage }
           isGone = true
           break
-        }
-        try {
-          return { number, head: decodeHead(bytes), damage }
         } catch (error) {
-          damage ??= EGpuError.is(error) ? error : corrupt('its head cannot be read', error)
+          if (!EGpuError.is(error, EGpuErrorCode.CheckpointCorrupt)) throw error
+          damage ??= error
         }
       }
       // Removed between the list and the read: there is a newer one.
@@ -270,14 +269,26 @@ export class S3Shelf {
     )
   }
 
+  /** `undefined` for one that is gone. */
+  async #head(number: number, options: AbortOptions): Promise<Head | undefined> {
+    const { bucket, name, workloadId } = this.#options
+    return unlessOnlyOnWay(async () => {
+      const bytes = await bucket.get(`${name}/heads/${numberName(number)}`, { ...options, mostBytes: mostHeadBytes })
+      return bytes === undefined ? undefined : decodeHead(bytes, workloadId)
+    })
+  }
+
   async #manifest(entry: HeadEntry, options: AbortOptions): Promise<Manifest> {
     const known = this.#manifests.get(entry.manifest)
     if (known !== undefined) return known
     const { bucket, name, workloadId } = this.#options
-    const bytes = await bucket.get(`${name}/manifests/${entry.manifest}`, options)
-    if (bytes === undefined)
-      throw corrupt(`its manifest ${entry.manifest} is missing; was the bucket copied only in part?`)
-    const manifest = decodeManifest(bytes, { generation: 0 })
+    const manifest = await unlessOnlyOnWay(async () => {
+      const key = `${name}/manifests/${entry.manifest}`
+      const bytes = await bucket.get(key, { ...options, mostBytes: mostManifestBytes })
+      if (bytes === undefined)
+        throw corrupt(`its manifest ${entry.manifest} is missing; was the bucket copied only in part?`)
+      return decodeManifest(bytes, { generation: 0 })
+    })
     if (manifest.workloadId !== workloadId) throw corrupt(`it is of ${manifest.workloadId}, not of ${workloadId}`)
     this.#manifests.set(entry.manifest, manifest)
     return manifest
@@ -317,9 +328,12 @@ export class S3Shelf {
 
   async #chunk(chunk: ChunkRef, of: string, options: AbortOptions): Promise<Uint8Array> {
     const { bucket, name } = this.#options
-    const bytes = await bucket.get(`${name}/packs/${chunk.pack}`, options)
-    if (bytes === undefined) throw corrupt(`${chunk.pack} is missing; was the bucket copied only in part?`)
-    return contentOf(chunk, bytes, of)
+    return unlessOnlyOnWay(async () => {
+      const key = `${name}/packs/${chunk.pack}`
+      const bytes = await bucket.get(key, { ...options, mostBytes: chunk.storedBytes })
+      if (bytes === undefined) throw corrupt(`${chunk.pack} is missing; was the bucket copied only in part?`)
+      return contentOf(chunk, bytes, of)
+    })
   }
 
   /** What earlier writers left behind unfinished. Theirs can no longer be committed; a later writer's are left alone. */
@@ -337,6 +351,16 @@ export class S3Shelf {
         if (tokenOf(key) < token && !needed.has(key)) await bucket.remove(`${name}/${folder}/${key}`, options)
       }
     }
+  }
+}
+
+/** What was cut or altered on its way is whole when it is asked for again; what is stored so is not. */
+async function unlessOnlyOnWay<T>(read: () => Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (error) {
+    if (!EGpuError.is(error, EGpuErrorCode.CheckpointCorrupt)) throw error
+    return read()
   }
 }
 

@@ -10,8 +10,8 @@ import type { HostLink } from './linked-hosts.ts'
 const chunkBytes = 2 ** 22
 const linkGbps = 2
 const stripedBytes = 2 ** 29
-/** The bar is for eight. */
-const flatBytes = Number(process.env['EGPU_BENCH_PULL_GIB'] ?? 1) * 2 ** 30
+/** As much is taken of /dev/shm; fewer where it is smaller. */
+const flatBytes = Number(process.env['EGPU_BENCH_PULL_GIB'] ?? 8) * 2 ** 30
 /** Buffers of all lanes, four megabytes each, and what V8 takes for itself. */
 const mostGrowthBytes = 128 * 2 ** 20
 

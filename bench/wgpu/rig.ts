@@ -4,6 +4,7 @@ import type { LossControl } from '@egpu/driver-wgpu/testing'
 const rig = prepareLossRig()
 // Vulkan is loaded once in a process, so all figures share one rig.
 Object.assign(process.env, rig.environment)
+process.once('exit', () => rig[Symbol.dispose]())
 
 /** SwiftShader under the loss layer, for the whole bench. */
 export const control: LossControl = rig.control

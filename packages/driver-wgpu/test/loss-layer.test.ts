@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
@@ -30,6 +30,17 @@ test.each(['', 'nowhere'])('XDG_CACHE_HOME=%j counts as none', (given) => {
   prepareLossRig()
   expect(existsSync('nowhere')).toBe(false)
   expect(layers(join(home, `egpu-cache-${process.getuid?.()}`))).toHaveLength(1)
+})
+
+test.each([
+  ['is open to everybody', (place: string) => (mkdirSync(place), chmodSync(place, 0o777))],
+  ['is a link to elsewhere', (place: string) => (mkdirSync(`${place}-other`), symlinkSync(`${place}-other`, place))],
+])('no library is loaded from a place among the temporary files that %s', (_, make) => {
+  vi.stubEnv('XDG_CACHE_HOME', '')
+  make(join(home, `egpu-cache-${process.getuid?.()}`))
+  expect(() => prepareLossRig()).toThrow(
+    expect.objectContaining({ code: 'EGPU_NATIVE_UNAVAILABLE', message: expect.stringContaining('XDG_CACHE_HOME') }),
+  )
 })
 
 test('a place where no directory can be made is told', () => {

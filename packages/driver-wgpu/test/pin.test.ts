@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { EGpuDevice } from '@egpu/core'
 import { wgpuDriver } from '../src/index.ts'
@@ -16,7 +16,10 @@ let driver: WgpuDriver
 beforeAll(() => {
   driver = wgpuDriver()
 })
-afterAll(() => driver.close())
+afterAll(async () => {
+  await driver.close()
+  if (typeof prepared !== 'string') rmSync(prepared['VK_LAYER_PATH'] as string, { recursive: true })
+})
 beforeEach((context) => {
   if (typeof prepared === 'string') context.skip(prepared)
 })

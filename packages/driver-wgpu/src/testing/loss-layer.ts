@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
@@ -79,16 +79,9 @@ function buildLossLayer(): string {
   const require = createRequire(import.meta.url)
   const source = join(dirname(require.resolve('@egpu/driver-wgpu/package.json')), 'native', 'loss-layer.c')
   const digest = createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 16)
-  const { XDG_CACHE_HOME: given = '' } = process.env
-  const caches = isAbsolute(given) ? given : join(tmpdir(), `egpu-cache-${process.getuid?.() ?? 0}`)
-  const cache = join(caches, 'egpu')
+  const cache = cacheDirectory()
   const library = join(cache, `loss-layer-${digest}-${process.arch}.so`)
   if (existsSync(library)) return library
-  try {
-    makeDirectory(cache)
-  } catch (cause) {
-    throw unavailable(`there is no directory ${cache} to keep the loss layer in: set XDG_CACHE_HOME`, cause)
-  }
   const fresh = `${library}.${process.pid}`
   const compiler = process.env['CC'] ?? 'cc'
   try {
@@ -101,12 +94,32 @@ function buildLossLayer(): string {
   return library
 }
 
+/** Where the compiled layer is kept: below XDG_CACHE_HOME, or in a place of this user's among the temporary files. */
+function cacheDirectory(): string {
+  const { XDG_CACHE_HOME: given = '' } = process.env
+  const owner = process.getuid?.()
+  const caches = isAbsolute(given) ? given : join(tmpdir(), `egpu-cache-${owner ?? 0}`)
+  const cache = join(caches, 'egpu')
+  try {
+    makeDirectory(cache)
+  } catch (cause) {
+    throw unavailable(`there is no directory ${cache} to keep the loss layer in: set XDG_CACHE_HOME`, cause)
+  }
+  if (caches === given) return cache
+  // Anybody could have made a directory of this name, and what is in it gets loaded.
+  const made = lstatSync(caches)
+  if (!made.isDirectory() || made.uid !== owner || (made.mode & 0o022) !== 0) {
+    throw unavailable(`${caches} is not this user's alone, and a library in it is not loaded: set XDG_CACHE_HOME`)
+  }
+  return cache
+}
+
 /** Not with `recursive`, which never comes back from below /proc. Several test workers may make it at once. */
 function makeDirectory(path: string): void {
   if (existsSync(path)) return
   makeDirectory(dirname(path))
   try {
-    mkdirSync(path)
+    mkdirSync(path, { mode: 0o700 })
   } catch (error) {
     if (!existsSync(path)) throw error
   }

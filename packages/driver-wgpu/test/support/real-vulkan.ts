@@ -1,4 +1,4 @@
-import { beforeEach } from 'vitest'
+import { afterAll, beforeEach } from 'vitest'
 import { EGpuError } from '@egpu/core'
 import { prepareLossRig } from '../../src/testing/index.ts'
 import type { LossControl, LossRig, LossRigOptions } from '../../src/testing/index.ts'
@@ -22,6 +22,9 @@ export function useRealVulkan(options: LossRigOptions = {}): LossControl {
   beforeEach((context) => {
     if (typeof prepared === 'string') context.skip(prepared)
     else prepared.control.heal()
+  })
+  afterAll(() => {
+    if (typeof prepared !== 'string') prepared[Symbol.dispose]()
   })
   return typeof prepared === 'string' ? (undefined as never) : prepared.control
 }

@@ -103,6 +103,19 @@ it('resume and recover end with 1 when somebody stays stopped', async () => {
   expect(JSON.parse(recovered.out)).toEqual([{ pid: victim.pid, name: 'victim', outcome: 'parked' }])
 })
 
+it('ends with 127 for a program that is not there, and with 126 for what is none', async () => {
+  expect(await egpu('run', '--', 'no-such-program')).toMatchObject({
+    code: 127,
+    error: undefined,
+    notes: 'egpu: no-such-program was not found',
+  })
+  expect(await egpu('run', '--', import.meta.filename)).toMatchObject({
+    code: 126,
+    error: undefined,
+    notes: expect.stringContaining('cannot be started (EACCES)') as string,
+  })
+})
+
 it('runs a program that sees one GPU, and ends as it ends', async () => {
   const script = `process.exit(process.env.CUDA_VISIBLE_DEVICES === '${machine.uuid(1)}' ? 7 : 0)`
   expect(await egpu('run', '--gpu', '07:00.0', '--', process.execPath, '-e', script)).toMatchObject({ code: 7 })

@@ -3,6 +3,7 @@ import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { CudaDriverOptions } from '@egpu/driver-cuda'
 import type { Command } from 'commander'
 import { didYouMean } from '../output/closest.ts'
+import { plain } from '../output/text.ts'
 import type { CommandContext } from './context.ts'
 
 interface RunOptions {
@@ -30,13 +31,22 @@ async function run(
 ): Promise<void> {
   const { runMovable } = await import('@egpu/driver-cuda')
   const uuid = gpu === undefined ? undefined : await uuidOf(gpu, world)
-  const result = await runMovable(command, args, {
-    signal,
-    gpu: uuid,
-    onStart: (pid) => terminal.note(`egpu: pid ${pid}; \`egpu eject\` parks or moves it`),
-  })
-  // As shells tell that a signal ended a program.
-  exitWith('exitCode' in result ? result.exitCode : 128 + constants.signals[result.endedBy])
+  try {
+    const result = await runMovable(command, args, {
+      signal,
+      gpu: uuid,
+      onStart: (pid) => terminal.note(`egpu: pid ${pid}; \`egpu eject\` parks or moves it`),
+    })
+    // As shells tell that a signal ended a program.
+    exitWith('exitCode' in result ? result.exitCode : 128 + constants.signals[result.endedBy])
+  } catch (error) {
+    const { code, syscall } = error as NodeJS.ErrnoException
+    if (syscall?.startsWith('spawn') !== true) throw error
+    // As `env`, `nohup` and `timeout` tell it (POSIX).
+    const isMissing = code === 'ENOENT'
+    terminal.note(`egpu: ${plain(command)} ${isMissing ? 'was not found' : `cannot be started (${code})`}`)
+    exitWith(isMissing ? 127 : 126)
+  }
 }
 
 async function uuidOf(gpu: string, world: CudaDriverOptions): Promise<string> {

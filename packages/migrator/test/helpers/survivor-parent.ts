@@ -1,24 +1,32 @@
-import { survive } from '@egpu/migrator/node'
+import { directoryStore, survive } from '@egpu/migrator/node'
+import type { ParentOptions } from './survivors.ts'
 
-/** Runs the work in a child and kills that child `kills` times; prints what came of it. */
-const kills = Number(process.argv[2])
-const hangMs = Number(process.argv[3])
-const maxDeaths = Number(process.argv[4] ?? 3)
-const module = process.argv[5]
+/** Runs work in a child, kills that child as often as it is told to, and prints what came of it. */
+const options = JSON.parse(process.argv[2] ?? '{}') as ParentOptions
+const { module = '', kills = 0, hangMs = 1_000_000, maxDeaths = 3, store } = options
 const deaths: string[] = []
-const work = new URL('./survivor-work.ts', import.meta.url)
-const run = survive(module === undefined ? work : new URL(module, import.meta.url), {
+const told: string[] = []
+const run = survive(module, {
   hangMs,
   maxDeaths,
+  store: store === undefined ? undefined : directoryStore(store),
   onDeath: (cause) => {
     deaths.push(cause)
     process.env['SURVIVOR_BORN'] = String(deaths.length)
   },
-  onEvent: ({ type }) => {
-    if (type !== 'checkpoint-saved') return
-    if (deaths.length < kills && run.pid !== undefined) process.kill(run.pid, 'SIGKILL')
+  onEvent: (event) => {
+    if (event.type === 'checkpoint-saved' && deaths.length < kills && run.pid !== undefined) {
+      process.kill(run.pid, 'SIGKILL')
+    }
+    if (event.type !== 'checkpoint-failed') return
+    told.push(`${event.error.code} ${event.error.message}`)
+    // Nothing will come of it.
+    void run.close()
   },
 })
-const outcome = await run.finished.catch((error: unknown) => ({ error: String(error) }))
+const outcome = await run.finished.catch(({ code, message, cause }: NodeJS.ErrnoException) => {
+  const { name, code: of } = (cause ?? {}) as NodeJS.ErrnoException
+  return { code, message, cause: { name, code: of } }
+})
 await run.close()
-console.log(JSON.stringify({ outcome, deaths }))
+console.log(JSON.stringify({ outcome, deaths, told }))

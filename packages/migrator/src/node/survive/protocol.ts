@@ -16,14 +16,12 @@ export type StoreAnswer =
 export type FromChild =
   | StoreCall
   | { readonly type: 'alive'; readonly progress: number | undefined }
-  | { readonly type: 'event'; readonly event: Omit<EGpuEvent, 'error'> }
+  | { readonly type: 'event'; readonly event: SentEvent }
   | { readonly type: 'finished'; readonly result: unknown }
-  /** The module could not be loaded, or made no work. */
+  /** The module could not be loaded, or made no work that can be run. */
   | { readonly type: 'unready'; readonly error: SentError }
   /** The work itself failed: to try it again would fail again. */
   | { readonly type: 'failed'; readonly error: SentError }
-
-export type FromParent = StoreAnswer | { readonly type: 'stop' }
 
 /** The answer to `begin`. */
 export interface BegunWriter {
@@ -32,17 +30,54 @@ export interface BegunWriter {
   readonly unitBytes: number | undefined
 }
 
+/** An event, as it goes from one process to another. */
+export interface SentEvent {
+  readonly event: Omit<EGpuEvent, 'error'>
+  readonly error: SentError | undefined
+}
+
 /** An error, as it goes from one process to another. */
 export interface SentError {
-  readonly code: EGpuErrorCode | undefined
+  readonly name: string
   readonly message: string
+  readonly stack: string | undefined
+  /** One of ours, or the system's. */
+  readonly code: string | undefined
+  readonly isOurs: boolean
+  readonly cause: SentError | undefined
 }
 
 export function sendable(error: unknown): SentError {
-  if (EGpuError.is(error)) return { code: error.code, message: error.message }
-  return { code: undefined, message: error instanceof Error ? error.message : String(error) }
+  if (!(error instanceof Error)) {
+    return { name: 'Error', message: String(error), stack: undefined, code: undefined, isOurs: false, cause: undefined }
+  }
+  const { name, message, stack, cause } = error
+  const { code } = error as NodeJS.ErrnoException
+  return {
+    name,
+    message,
+    stack,
+    code: typeof code === 'string' ? code : undefined,
+    isOurs: EGpuError.is(error),
+    cause: cause === undefined ? undefined : sendable(cause),
+  }
 }
 
-export function received({ code, message }: SentError): Error {
-  return code === undefined ? new Error(message) : new EGpuError(code, message)
+export function received({ name, message, stack, code, isOurs, cause: sent }: SentError): Error {
+  const cause = sent === undefined ? {} : { cause: received(sent) }
+  if (isOurs) return new EGpuError(code as EGpuErrorCode, message, cause)
+  const error = new Error(message, cause)
+  return Object.assign(error, { name, stack: stack ?? error.stack }, code === undefined ? {} : { code })
+}
+
+export function sendableEvent(event: EGpuEvent): SentEvent {
+  const { error, ...rest } = event as EGpuEvent & { readonly error?: unknown }
+  return {
+    event: JSON.parse(JSON.stringify(rest)) as SentEvent['event'],
+    error: error === undefined ? undefined : sendable(error),
+  }
+}
+
+export function receivedEvent({ event, error }: SentEvent): EGpuEvent {
+  return (error === undefined ? event : { ...event, error: received(error) }) as EGpuEvent
 }

@@ -1,5 +1,7 @@
 import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
+import { isAbsolute } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { Checkpointable, EGpuEvent } from '@egpu/core'
 import type { EGpuDriver } from '@egpu/core/driver'
@@ -7,8 +9,8 @@ import { memoryStore } from '../../checkpoint/memory-store.ts'
 import type { CheckpointStore } from '../../checkpoint/store.ts'
 import type { MigrationConfig } from '../../config.ts'
 import { deferred, quiet } from '../../run/deferred.ts'
-import { received } from './protocol.ts'
-import type { FromChild, FromParent } from './protocol.ts'
+import { received, receivedEvent } from './protocol.ts'
+import type { FromChild, StoreAnswer } from './protocol.ts'
 import { StoreServer } from './store-server.ts'
 
 /** The default export of a module that `survive` runs. Called once in each child. */
@@ -29,7 +31,8 @@ export interface SurviveOptions {
   readonly hangMs?: number | undefined
   /** How often in a row it may die without any progress before the work is given up. Default 5. */
   readonly maxDeaths?: number | undefined
-  readonly onEvent?: ((event: Omit<EGpuEvent, 'error'>) => void) | undefined
+  /** Hears of losses, moves and checkpoints, with why they failed: that the store cannot be used, for one. */
+  readonly onEvent?: ((event: EGpuEvent) => void) | undefined
   /** Hears of each death: `SIGKILL`, `SIGABRT`, an exit code, `hung`. */
   readonly onDeath?: ((cause: string) => void) | undefined
 }
@@ -55,13 +58,11 @@ const childUrl = new URL(import.meta.url.endsWith('.ts') ? './child.ts' : './sur
 /**
  * Does GPU work in a process of its own and keeps its checkpoints in this one: an abort in a driver, or a call that hangs
  * in the kernel, costs that process and the work since the last checkpoint. `module` is the URL of a module whose
- * default export makes the drivers and the workload. Throws a `TypeError` for what is neither a URL nor a text, and for
- * impossible options.
+ * default export makes the drivers and the workload; an absolute path or the name of a package will do as well. Throws a
+ * `TypeError` for anything else, a relative path above all, and for impossible options.
  */
 export function survive(module: URL | string, options: SurviveOptions = {}): Survival {
-  if (!(module instanceof URL) && (typeof module !== 'string' || module === '')) {
-    throw new TypeError("survive needs the URL of a module, as in new URL('./work.js', import.meta.url)")
-  }
+  const path = addressOf(module)
   const { hangMs = 10_000, maxDeaths = 5 } = options
   if (!(hangMs > 0)) throw new TypeError(`hangMs must be more than 0, not ${hangMs}`)
   if (!Number.isSafeInteger(maxDeaths) || maxDeaths < 1)
@@ -81,7 +82,7 @@ export function survive(module: URL | string, options: SurviveOptions = {}): Sur
   }
 
   const start = (): void => {
-    const mine = fork(childUrl, [String(module), String(process.pid)], {
+    const mine = fork(childUrl, [path, String(process.pid)], {
       serialization: 'advanced',
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     })
@@ -111,9 +112,9 @@ export function survive(module: URL | string, options: SurviveOptions = {}): Sur
           tell(mine, answer)
         })
       }
-      if (message.type === 'event') options.onEvent?.(message.event)
+      if (message.type === 'event') options.onEvent?.(receivedEvent(message.event))
       if (message.type === 'unready') unready(received(message.error), die)
-      if (message.type === 'failed') finish(() => end.reject(received(message.error)))
+      if (message.type === 'failed') finish(() => end.reject(asFailure(received(message.error), path)))
       if (message.type === 'finished') finish(() => end.resolve(message.result))
     })
     mine.on('error', (error) => die(error.message))
@@ -133,7 +134,7 @@ export function survive(module: URL | string, options: SurviveOptions = {}): Sur
       die(`a start that failed: ${cause.message}`)
       return
     }
-    const text = `the work in ${String(module)} cannot be started: ${cause.message}`
+    const text = `the work in ${path} cannot be started: ${cause.message}`
     finish(() => end.reject(new EGpuError(EGpuErrorCode.WorkloadFailed, text, { cause })))
   }
 
@@ -168,7 +169,22 @@ export function survive(module: URL | string, options: SurviveOptions = {}): Sur
   }
 }
 
-function tell(child: ChildProcess, message: FromParent): void {
+/** A path that begins with a dot would be relative to this file. */
+function addressOf(module: URL | string): string {
+  if (module instanceof URL) return module.href
+  if (typeof module !== 'string' || module === '' || module.startsWith('.') || module.includes('\0')) {
+    throw new TypeError("survive needs the URL of a module, as in new URL('./work.js', import.meta.url)")
+  }
+  return isAbsolute(module) ? pathToFileURL(module).href : module
+}
+
+function asFailure(error: Error, path: string): EGpuError {
+  if (EGpuError.is(error)) return error
+  const message = `the work in ${path} failed: ${error.message}`
+  return new EGpuError(EGpuErrorCode.WorkloadFailed, message, { cause: error })
+}
+
+function tell(child: ChildProcess, message: StoreAnswer): void {
   // A child that has just died is heard of by its `exit`.
   if (child.connected) child.send(message, () => undefined)
 }

@@ -20,7 +20,7 @@ export type {
   RequestHandler,
 } from './control/peer-connection.ts'
 export type { Refusal } from './control/control-plane.ts'
-export { newPairingCode } from './control/pairing.ts'
+export { digitsOf as pairingDigits, newPairingCode } from './control/pairing.ts'
 export type { PairingWindow } from './control/pairing.ts'
 export { linuxHostNetwork } from './doctor/host-network.ts'
 export type { HostNetwork } from './doctor/host-network.ts'

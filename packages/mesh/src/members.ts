@@ -113,7 +113,8 @@ export class Members {
       events.emit('peer-changed', { peer: this.#peerOf(member) })
     }
     void meter.watch(channel).then(() => {
-      record.isProbed = true
+      // Of one that another took the place of nothing is known.
+      if (record.channel === channel) record.isProbed = true
     })
   }
 

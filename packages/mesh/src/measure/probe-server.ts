@@ -130,8 +130,13 @@ function send(socket: Socket, count: number): void {
 /** Answers one byte when all has arrived, since only the receiving end knows. */
 function take(socket: Socket, count: number): void {
   let left = count
+  const answerOnceAll = (): void => {
+    if (left <= 0) socket.end(Buffer.from([1]))
+  }
+  // All of a few bytes may have come with the header.
+  answerOnceAll()
   socket.on('data', (chunk: Buffer) => {
     left -= chunk.length
-    if (left <= 0) socket.end(Buffer.from([1]))
+    answerOnceAll()
   })
 }

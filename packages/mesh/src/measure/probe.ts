@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { EGpuError, EGpuErrorCode, type AbortOptions } from '@egpu/core'
 import type { PeerConnection } from '../control/peer-connection.ts'
+import { within } from '../deadline.ts'
 import { asCount, asShape, asText } from '../shape.ts'
 import { headerBytes, ProbeMode, tokenBytes, type ProbeServer } from './probe-server.ts'
 
@@ -20,7 +21,6 @@ export interface Throughput {
   /** To this host and from it, in Gb/s. */
   readonly receiveGbps: number
   readonly transmitGbps: number
-  readonly bytes: number
 }
 
 /** Round trips that only make the code warm. */
@@ -37,7 +37,11 @@ const fewestSamples = 10
 const confirmations = 5
 const confirmedWithin = { share: 0.02, leastUs: 3 } as const
 const messageBytes = 14
+/** For one probe, of a link that answers at all. */
 const probeDeadlineMs = 10_000
+/** A slow link need not carry all of the bytes to show how slow it is. */
+const throughputBudgetMs = 3_000
+const fewestBytes = 64 * 1024
 const defaultBudgetBytes = 32 * 1024 * 1024
 
 /** Round trips of small messages over plain TCP with TCP_NODELAY, over this very link. */
@@ -45,8 +49,9 @@ export async function measureLatency(
   connection: PeerConnection,
   { signal, samples = latencySamples }: LatencyOptions = {},
 ): Promise<Latency> {
-  const deadline = within(signal)
-  return roundTripsOver(await openProbe(connection, ProbeMode.Echo, 0, deadline), samples, deadline)
+  return inTime(connection, signal, async (deadline) =>
+    roundTripsOver(await openProbe(connection, ProbeMode.Echo, 0, deadline), samples, deadline),
+  )
 }
 
 /**
@@ -54,7 +59,7 @@ export async function measureLatency(
  * is in every round trip to a peer, half of it here and half there.
  */
 export async function measureSelf(server: ProbeServer, { signal }: AbortOptions = {}): Promise<Latency> {
-  const deadline = within(signal)
+  const deadline = within(probeDeadlineMs, signal)
   const host = '127.0.0.1'
   const [port, token] = [server.port, server.grant(host)]
   if (port === undefined || token === undefined)
@@ -73,15 +78,20 @@ async function roundTripsOver(socket: Socket, samples: number, signal: AbortSign
   }
 }
 
-/** Sends and takes `bytes` each way and says how fast the later three quarters went, without the start of the connection. */
+/**
+ * Takes and sends at most `bytes` each way, or as many as the link carries in about three seconds, and says how fast the later
+ * three quarters went, without the start of the connection. `EGPU_TIMEOUT` for a link on which even that takes too long.
+ */
 export async function measureThroughput(
   connection: PeerConnection,
   { signal, bytes = defaultBudgetBytes }: AbortOptions & { readonly bytes?: number | undefined } = {},
 ): Promise<Throughput> {
-  const deadline = within(signal)
-  const receiveGbps = await receive(connection, bytes, deadline)
-  const transmitGbps = await transmit(connection, bytes, deadline)
-  return { receiveGbps, transmitGbps, bytes }
+  const receiveGbps = await inTime(connection, signal, (deadline) => receive(connection, bytes, deadline))
+  // Only the other end knows how much has arrived, and says it once all has: so no more than is known to arrive in time.
+  const likely = Math.round((receiveGbps * 1e6 * throughputBudgetMs) / 8)
+  const sent = Math.min(bytes, Math.max(fewestBytes, likely))
+  const transmitGbps = await inTime(connection, signal, (deadline) => transmit(connection, sent, deadline))
+  return { receiveGbps, transmitGbps }
 }
 
 async function receive(connection: PeerConnection, bytes: number, signal: AbortSignal): Promise<number> {
@@ -89,12 +99,15 @@ async function receive(connection: PeerConnection, bytes: number, signal: AbortS
   try {
     return await new Promise<number>((resolve, reject) => {
       let got = 0
-      let from: { readonly bytes: number; readonly at: number } | undefined
+      const startedAt = performance.now()
+      let from = { bytes: 0, at: startedAt }
       watch(socket, signal, reject)
       socket.on('data', (chunk: Buffer) => {
         got += chunk.length
-        if (from === undefined && got >= bytes / 4) from = { bytes: got, at: performance.now() }
-        if (got >= bytes) resolve(rate(bytes - (from?.bytes ?? 0), performance.now() - (from?.at ?? 0)))
+        const now = performance.now()
+        const share = Math.max(got / bytes, (now - startedAt) / throughputBudgetMs)
+        if (share >= 1) resolve(rate(got - from.bytes, now - from.at))
+        else if (share >= 1 / 4 && from.bytes === 0) from = { bytes: got, at: now }
       })
     })
   } finally {
@@ -108,12 +121,12 @@ async function transmit(connection: PeerConnection, bytes: number, signal: Abort
     return await new Promise<number>((resolve, reject) => {
       const block = Buffer.alloc(256 * 1024, 0xaa)
       let left = bytes
-      let from: { readonly left: number; readonly at: number } | undefined
+      let from = { left: bytes, at: performance.now() }
       watch(socket, signal, reject)
-      socket.once('data', () => resolve(rate(from?.left ?? bytes, performance.now() - (from?.at ?? 0))))
+      socket.once('data', () => resolve(rate(from.left, performance.now() - from.at)))
       const go = (): void => {
         while (left > 0) {
-          if (from === undefined && left <= (bytes * 3) / 4) from = { left, at: performance.now() }
+          if (from.left === bytes && left <= (bytes * 3) / 4) from = { left, at: performance.now() }
           const part = block.subarray(0, Math.min(left, block.length))
           left -= part.length
           if (!socket.write(part)) {
@@ -226,6 +239,18 @@ export function isConfirmed(timesUs: readonly number[]): boolean {
   return timesUs.filter((timeUs) => timeUs <= limitUs).length >= Math.min(confirmations, timesUs.length)
 }
 
-function within(signal: AbortSignal | undefined): AbortSignal {
-  return AbortSignal.any([AbortSignal.timeout(probeDeadlineMs), ...(signal === undefined ? [] : [signal])])
+/** A link that is too slow to be measured is said to be; the caller's own signal stays the caller's. */
+async function inTime<T>(
+  { link }: PeerConnection,
+  signal: AbortSignal | undefined,
+  probe: (deadline: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const deadline = within(probeDeadlineMs, signal)
+  try {
+    return await probe(deadline)
+  } catch (error) {
+    if (!deadline.aborted || signal?.aborted === true) throw error
+    const message = `the link ${link.interfaceName ?? link.address} could not be measured within ${probeDeadlineMs / 1_000} s`
+    throw new EGpuError(EGpuErrorCode.Timeout, message, { cause: error })
+  }
 }

@@ -3,6 +3,7 @@ import type { AbortOptions, Checkpointable, Clock, ComputeTarget } from '@egpu/c
 import type { CheckpointRecord, MigratorHost, WorkloadMigrator, WorkloadRun } from '@egpu/migrator'
 import { abort, assertKind, assertOptions, nodeId } from '../arguments.ts'
 import type { PeerConnections } from '../control/peer-connection.ts'
+import { within } from '../deadline.ts'
 import type { Coordinator, Ownership, Tenure } from '../ownership/coordinator.ts'
 import { Holding } from '../ownership/holding.ts'
 import { plainText } from '../text.ts'
@@ -79,7 +80,7 @@ export class OwnedRun implements RemoteRun {
   /** Where it works; rejects with why it does not. */
   async startedWithin(signal: AbortSignal): Promise<ComputeTarget> {
     const { clock } = this.#options
-    const patience = AbortSignal.any([signal, AbortSignal.timeout(startMs)])
+    const patience = within(startMs, signal)
     const parked = (async (): Promise<never> => {
       for (;;) {
         await clock.sleep(parkedLookMs, { signal: patience })

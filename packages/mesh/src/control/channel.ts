@@ -6,6 +6,7 @@ import type { Greeting } from './greet.ts'
 import type { Hello } from './hello.ts'
 import type { MessageStream } from './message-stream.ts'
 import type { LinkRoute, PeerConnection, PeerConnectionEnd, RequestHandler } from './peer-connection.ts'
+import type { RequestBudget } from './request-budget.ts'
 import { exportedKey } from './secure-socket.ts'
 
 /** Requests of one peer that are worked on at once; more are refused. */
@@ -26,6 +27,8 @@ export interface ChannelOptions {
   readonly dialled: boolean
   /** Handlers for requests that the connection itself has none for. */
   readonly fallback: (type: string) => RequestHandler | undefined
+  /** Of the peer. */
+  readonly budget: RequestBudget
 }
 
 interface Asked {
@@ -46,6 +49,7 @@ export class Channel implements PeerConnection {
   readonly #socket: TLSSocket
   readonly #stream: MessageStream
   readonly #fallback: ChannelOptions['fallback']
+  readonly #budget: RequestBudget
   readonly #handlers = new Map<string, RequestHandler>()
   readonly #asked = new Map<number, Asked>()
   readonly #working = new Map<number, AbortController>()
@@ -54,7 +58,8 @@ export class Channel implements PeerConnection {
   #end: PeerConnectionEnd | undefined
   #onIdle: (() => void) | undefined
 
-  constructor(socket: TLSSocket, { peerId, hello, stream }: Greeting, { link, dialled, fallback }: ChannelOptions) {
+  constructor(socket: TLSSocket, { peerId, hello, stream }: Greeting, options: ChannelOptions) {
+    const { link, dialled, fallback, budget } = options
     this.#socket = socket
     this.#stream = stream
     this.peerId = peerId
@@ -63,6 +68,7 @@ export class Channel implements PeerConnection {
     this.link = link
     this.dialled = dialled
     this.#fallback = fallback
+    this.#budget = budget
     this.closed = new Promise((resolve) => (this.#resolveClosed = resolve))
   }
 
@@ -70,7 +76,7 @@ export class Channel implements PeerConnection {
   start(): void {
     this.#socket.setNoDelay(true)
     this.#stream.listen(
-      (message) => this.#receive(message),
+      (message, byteLength) => this.#receive(message, byteLength),
       (error) =>
         this.#finish(EGpuError.is(error, EGpuErrorCode.MalformedData) ? 'misbehaved' : 'closed-by-peer', error.message),
     )
@@ -153,7 +159,7 @@ export class Channel implements PeerConnection {
     if (this.#onIdle !== undefined && this.#asked.size === 0 && this.#working.size === 0) this.#onIdle()
   }
 
-  #receive(message: unknown): void {
+  #receive(message: unknown, byteLength: number): void {
     if (this.#end !== undefined) return
     const shape = asShape(message)
     const id = asCount(shape?.['id'])
@@ -162,7 +168,7 @@ export class Channel implements PeerConnection {
       this.close('misbehaved', 'the peer sent a message without a number')
       return
     }
-    if (kind === 'request') void this.#work(id as number, shape)
+    if (kind === 'request') void this.#work(id as number, shape, byteLength)
     else if (kind === 'cancel')
       this.#working.get(id as number)?.abort(new Error('the peer does not want the answer any more'))
     else if (kind === 'answer') this.#asked.get(id as number)?.resolve(shape['body'])
@@ -178,7 +184,7 @@ export class Channel implements PeerConnection {
     // Other kinds are of a later version, which knows that this one does not answer them.
   }
 
-  async #work(id: number, shape: Shape): Promise<void> {
+  async #work(id: number, shape: Shape, byteLength: number): Promise<void> {
     const type = asText(shape['type'])
     if (type === undefined || this.#working.has(id)) {
       this.close('misbehaved', 'the peer sent a request without a type, or used a number twice')
@@ -186,9 +192,11 @@ export class Channel implements PeerConnection {
     }
     const stop = new AbortController()
     this.#working.set(id, stop)
+    const isWithin = this.#budget.take(byteLength)
     try {
       if (this.#working.size > mostRequests)
         throw new EGpuError(EGpuErrorCode.PeerRefused, `more than ${mostRequests} requests at once`)
+      if (!isWithin) throw new EGpuError(EGpuErrorCode.PeerRefused, 'the requests under way are too large together')
       const handler = this.#handlers.get(type) ?? this.#fallback(type)
       if (handler === undefined)
         throw new EGpuError(EGpuErrorCode.PeerRefused, `nothing here answers requests of type ${plainText(type)}`)
@@ -200,6 +208,7 @@ export class Channel implements PeerConnection {
       this.#reply({ t: 'failure', id, code, message: text.slice(0, 4_096) })
     } finally {
       this.#working.delete(id)
+      if (isWithin) this.#budget.giveBack(byteLength)
       this.#checkIdle()
     }
   }

@@ -7,6 +7,7 @@ import { greet, greetingDeadlineMs, type Greeting } from './greet.ts'
 import { protocolVersions, type Hello } from './hello.ts'
 import { endOf, interfaceOf, routeOf } from './link-route.ts'
 import type { PeerConnection, PeerConnections, RequestHandler } from './peer-connection.ts'
+import { RequestBudget } from './request-budget.ts'
 import { peerOf, Purpose, tlsOptions } from './secure-socket.ts'
 import { controlServer, type ControlServer } from './server.ts'
 
@@ -15,6 +16,8 @@ import { controlServer, type ControlServer } from './server.ts'
  * give a dead one up (which ends this wait at once), so that a busy host does not lose its place to its copy.
  */
 const rivalAnswerMs = 3_000
+/** Connections of one peer, with its visitors and those that end: nobody has so many cables. */
+const mostPerPeer = 32
 
 export interface ControlPlaneOptions {
   readonly identity: MeshIdentity
@@ -56,6 +59,7 @@ export class ControlPlane implements PeerConnections, AsyncDisposable {
   readonly #others = new Set<Channel>()
   readonly #listeners = new Set<(connection: PeerConnection) => void>()
   readonly #handlers = new Map<string, RequestHandler>()
+  readonly #budgets = new Map<string, RequestBudget>()
   #server: ControlServer | undefined
   #isClosed = false
 
@@ -214,12 +218,17 @@ export class ControlPlane implements PeerConnections, AsyncDisposable {
       if (hello.hostTag === this.#options.hostTag) refuse(EGpuErrorCode.PeerRefused, 'this is the same host')
       refuse(EGpuErrorCode.IdentityCopied, `another machine, ${hello.name}, uses the key of this host`)
     }
+    if ([...this.#channels, ...this.#others].filter((other) => other.peerId === peerId).length >= mostPerPeer)
+      refuse(EGpuErrorCode.PeerRefused, `more than ${mostPerPeer} connections at once`)
     const interfaceName = interfaceOf(socket)
     const cable = interfaceName === undefined ? undefined : this.#options.cableOf(interfaceName)
+    const budget = this.#budgets.get(peerId) ?? new RequestBudget()
+    this.#budgets.set(peerId, budget)
     const channel = new Channel(socket, greeting, {
       link: routeOf(socket, cable, hello.end, peerId),
       dialled,
       fallback: (type) => this.#handlers.get(type),
+      budget,
     })
     // A visitor is no member of its host's mesh; it keeps its own connections as any host does.
     if (hello.visitor || this.#options.visitor) {

@@ -5,12 +5,15 @@ import { encodeFrame, FrameReader, frameLimit } from './frame.ts'
 /** How long a frame may take from its first byte to its last: a slow line needs far less, a slow-loris far more. */
 const frameDeadlineMs = 30_000
 
+/** Gets each message, and how many bytes it had. */
+export type MessageListener = (message: unknown, byteLength: number) => void
+
 /** Messages over a byte stream. Reads one at a time until somebody listens, so a stranger cannot fill the memory. */
 export class MessageStream {
   readonly #socket: Duplex
   readonly #reader = new FrameReader(frameLimit.hello)
-  readonly #waiting: unknown[] = []
-  #listener: ((message: unknown) => void) | undefined
+  readonly #waiting: { readonly message: unknown; readonly byteLength: number }[] = []
+  #listener: MessageListener | undefined
   #wake: (() => void) | undefined
   #end: Error | undefined
   #onEnd: ((reason: Error) => void) | undefined
@@ -32,7 +35,7 @@ export class MessageStream {
     try {
       for (;;) {
         signal.throwIfAborted()
-        if (this.#waiting.length > 0) return this.#shift()
+        if (this.#waiting.length > 0) return this.#shift()?.message
         if (this.#end !== undefined) throw this.#end
         await new Promise<void>((resolve) => (this.#wake = resolve))
       }
@@ -42,11 +45,11 @@ export class MessageStream {
   }
 
   /** From now on every message goes to `listener` as it comes, up to the larger limit of a known peer. */
-  listen(listener: (message: unknown) => void, onEnd: (reason: Error) => void): void {
+  listen(listener: MessageListener, onEnd: (reason: Error) => void): void {
     this.#reader.limit = frameLimit.peer
     this.#onEnd = onEnd
     this.#listener = listener
-    while (this.#waiting.length > 0) listener(this.#shift())
+    for (let next = this.#shift(); next !== undefined; next = this.#shift()) listener(next.message, next.byteLength)
     if (this.#end !== undefined) onEnd(this.#end)
   }
 
@@ -69,10 +72,10 @@ export class MessageStream {
     this.#socket.destroy()
   }
 
-  #shift(): unknown {
-    const message = this.#waiting.shift()
+  #shift(): { readonly message: unknown; readonly byteLength: number } | undefined {
+    const next = this.#waiting.shift()
     if (this.#waiting.length === 0) this.#socket.resume()
-    return message
+    return next
   }
 
   #read(chunk: Buffer): void {
@@ -80,9 +83,9 @@ export class MessageStream {
     try {
       for (const message of this.#reader.read(chunk)) {
         if (this.#listener === undefined) {
-          this.#waiting.push(message)
+          this.#waiting.push({ message, byteLength: this.#reader.messageBytes })
           this.#socket.pause()
-        } else this.#listener(message)
+        } else this.#listener(message, this.#reader.messageBytes)
       }
       this.#watchFrame()
     } catch (error) {

@@ -2,12 +2,10 @@ import type { Socket } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
 import type { MeshIdentity } from '../identity/identity.ts'
 import { Purpose, tlsOptions } from './secure-socket.ts'
+import { whoMakesRoom, type Stranger } from './strangers.ts'
 
 /** A handshake takes a few milliseconds; whoever needs longer is a slow-loris. */
 const handshakeMs = 3_000
-/** Connections that have not said hello yet: from everybody, and from one address. */
-const mostStrangers = { inAll: 128, perAddress: 16 } as const
-
 export interface ControlServer extends AsyncDisposable {
   readonly port: number
   close(): Promise<void>
@@ -22,7 +20,10 @@ export interface ControlServerOptions {
   readonly accept: (socket: TLSSocket, purpose: Purpose) => Promise<void>
 }
 
-/** Listens for peers on all interfaces. A flood of strangers meets a limit and leaves those who are known alone. */
+/**
+ * Listens for peers on all interfaces. A flood of strangers meets a limit and leaves those who are known alone; who says hello at
+ * once gets in all the same, since those make room who have been silent for longest.
+ */
 export async function controlServer({
   identity,
   port,
@@ -34,44 +35,28 @@ export async function controlServer({
     ALPNProtocols: [Purpose.Mesh, Purpose.Pair],
     handshakeTimeout: handshakeMs,
   })
-  const strangers = new Map<string, number>()
+  const strangers = new Set<Stranger & { readonly socket: Socket }>()
   const sockets = new Set<Socket>()
-  let all = 0
-  const arrive = (address: string): boolean => {
-    const count = strangers.get(address) ?? 0
-    if (all >= mostStrangers.inAll || count >= mostStrangers.perAddress) return false
-    all += 1
-    strangers.set(address, count + 1)
-    return true
-  }
-  const leave = (address: string): void => {
-    all -= 1
-    const count = (strangers.get(address) ?? 1) - 1
-    if (count === 0) strangers.delete(address)
-    else strangers.set(address, count)
-  }
   /** By remote port, since TLS wraps the raw socket in one of its own. */
   const greeted = new Map<string, () => void>()
   server.on('connection', (socket: Socket) => {
-    const address = socket.remoteAddress ?? ''
-    if (!arrive(address)) {
-      socket.destroy()
-      return
-    }
-    sockets.add(socket)
+    const stranger = { socket, from: socket.remoteAddress ?? '', to: socket.localAddress ?? '' }
+    socket.on('error', () => {})
     const key = keyOf(socket)
-    let isStranger = true
-    const known = (): void => {
-      if (isStranger) leave(address)
-      isStranger = false
-    }
+    const known = (): void => void strangers.delete(stranger)
+    sockets.add(socket)
     greeted.set(key, known)
     socket.once('close', () => {
       known()
-      greeted.delete(key)
+      // The port may have been taken by another connection meanwhile.
+      if (greeted.get(key) === known) greeted.delete(key)
       sockets.delete(socket)
     })
-    socket.on('error', () => {})
+    strangers.add(stranger)
+    const tooMany = whoMakesRoom([...strangers])
+    if (tooMany === undefined) return
+    strangers.delete(tooMany)
+    tooMany.socket.destroy()
   })
   server.on('secureConnection', (socket: TLSSocket) => {
     socket.on('error', () => {})

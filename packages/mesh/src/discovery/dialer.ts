@@ -24,8 +24,11 @@ const headStartMs = 150
 const backoffMs = { first: 250, most: 15_000 } as const
 /** Somebody who was heard of but cannot be reached is forgotten, until heard of again. */
 const mostFailures = 8
-/** On one interface, so that a liar on one cable keeps nobody on another from being reached. */
-const mostTargets = 64
+/**
+ * Of those that were heard of: on one interface, so that a liar on one cable keeps nobody on another from being reached, and at one
+ * address, so that it needs many of them to keep others on its own cable.
+ */
+const mostTargets = { perInterface: 64, perAddress: 8 } as const
 
 interface Entry {
   readonly target: DialerTarget
@@ -51,8 +54,7 @@ export class Dialer {
       if (known.failures === 0) known.wake?.()
       return
     }
-    const near = [...this.#entries.values()].filter((each) => each.target.interfaceName === target.interfaceName)
-    if (near.length >= mostTargets) return
+    if (target.interfaceName !== undefined && !this.#hasRoom(target)) return
     const entry: Entry = { target, stop: new AbortController(), failures: 0, wake: undefined }
     this.#entries.set(key, entry)
     void this.#pursue(key, entry)
@@ -78,6 +80,12 @@ export class Dialer {
   close(): void {
     for (const entry of this.#entries.values()) entry.stop.abort()
     this.#entries.clear()
+  }
+
+  #hasRoom({ host, interfaceName }: DialerTarget): boolean {
+    const near = [...this.#entries.values()].filter(({ target }) => target.interfaceName === interfaceName)
+    const there = near.filter(({ target }) => target.host === host)
+    return near.length < mostTargets.perInterface && there.length < mostTargets.perAddress
   }
 
   async #pursue(key: string, entry: Entry): Promise<void> {

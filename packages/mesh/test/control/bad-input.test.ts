@@ -9,7 +9,8 @@ import { encodeFrame, FrameReader, frameLimit } from '../../src/control/frame.ts
 import { helloMessage, protocolVersions, readHello, type Hello } from '../../src/control/hello.ts'
 import { MessageStream } from '../../src/control/message-stream.ts'
 import { exportedKey, Purpose } from '../../src/control/secure-socket.ts'
-import { isPlausible, rateGate } from '../../src/discovery/guarded-socket.ts'
+import { whoMakesRoom, type Stranger } from '../../src/control/strangers.ts'
+import { entriesOf, isPlausible, rateGate } from '../../src/discovery/guarded-socket.ts'
 import { fromRecords } from '../../src/discovery/records.ts'
 import { temporaryIdentity } from '../../src/identity/identity.ts'
 import { readOffer } from '../../src/offers.ts'
@@ -108,20 +109,29 @@ describe('input that was made to break something', () => {
   })
 })
 
+interface Friend {
+  readonly stream: MessageStream
+  readonly socket: TLSSocket
+  /** What came in answer to the hello. */
+  readonly welcome: unknown
+  /** Resolves once the request of that number was answered. */
+  readonly answered: (id: number) => Promise<void>
+}
+
 /** A paired peer that speaks the protocol by hand from the welcome on. */
-async function befriend(from: Side, to: Side): Promise<{ stream: MessageStream; socket: TLSSocket }> {
-  const socket = await dialSecure(from.identity, '127.0.0.1', to.port, Purpose.Mesh, AbortSignal.timeout(5_000))
+async function befriend(from: Side, to: Side, saying: Partial<Hello> = {}): Promise<Friend> {
+  const socket = await dialSecure(from.identity, '127.0.0.1', to.port, Purpose.Mesh, AbortSignal.timeout(20_000))
   const stream = new MessageStream(socket)
-  stream.send(
-    helloMessage({ ...hello, instance: randomBytes(8).toString('hex') }, exportedKey(socket, 'hello').toString('hex')),
-  )
-  await stream.next(AbortSignal.timeout(5_000))
-  await stream.next(AbortSignal.timeout(5_000))
+  const instance = randomBytes(8).toString('hex')
+  stream.send(helloMessage({ ...hello, instance, ...saying }, exportedKey(socket, 'hello').toString('hex')))
+  await stream.next(AbortSignal.timeout(20_000))
+  const welcome = await stream.next(AbortSignal.timeout(20_000))
+  const ids = new Set<unknown>()
   stream.listen(
-    () => {},
+    (message) => ids.add((message as { id?: unknown }).id),
     () => {},
   )
-  return { stream, socket }
+  return { stream, socket, welcome, answered: (id) => until(() => ids.has(id)) }
 }
 
 describe('a DNS packet', () => {
@@ -133,9 +143,30 @@ describe('a DNS packet', () => {
     expect(isPlausible(packet)).toBe(true)
     expect(isPlausible(Buffer.alloc(11))).toBe(false)
   })
+
+  it('that is longer than one may be does not either', () => {
+    expect(isPlausible(Buffer.alloc(9_000))).toBe(true)
+    expect(isPlausible(Buffer.alloc(9_001))).toBe(false)
+  })
 })
 
 describe('a flood of packets', () => {
+  it('that the decoder is long at counts as many: of entries no more are decoded in a second than it has time for', () => {
+    // As many questions as fit, each with a name of 126 labels that the first one spells out.
+    const packet = Buffer.alloc(1_500)
+    for (let at = 12; at < 264; at += 2) packet.write('\u0001a', at, 'latin1')
+    for (let at = 269; at + 6 <= packet.length; at += 6) packet.writeUInt16BE(0xc00c, at)
+    packet.writeUInt16BE(1 + Math.floor((packet.length - 269) / 6), 4)
+    expect(isPlausible(packet)).toBe(true)
+    expect(decode(packet).questions?.at(-1)?.name).toHaveLength(251)
+    let nowMs = 0
+    const flood = rateGate(() => nowMs)
+    let entries = 0
+    for (; nowMs < 10_000; nowMs += 0.1) if (flood(entriesOf(packet))) entries += entriesOf(packet)
+    expect(entries).toBeGreaterThan(0)
+    expect(entries).toBeLessThanOrEqual(8 * (100 + 10 * 200))
+  })
+
   it('is heard at a rate that costs little, and a quiet cable is heard whole', () => {
     let nowMs = 0
     const flood = rateGate(() => nowMs)
@@ -205,25 +236,60 @@ describe('a frame', () => {
     expect(got).toEqual([1, 'two', { three: 3 }])
     expect(reader.isWithin).toBe(false)
   })
+
+  it('sent byte by byte has nothing kept of the chunks it came in', () => {
+    const reader = new FrameReader(1_000)
+    const bytes = encodeFrame({ text: 'x'.repeat(900) }, 1_000)
+    const chunk = Buffer.alloc(1)
+    // A kept chunk would have what came last, as all of them are this one.
+    const got = [...bytes].flatMap((byte) => [
+      ...reader.read(Buffer.from(chunk.fill(byte).buffer, chunk.byteOffset, 1)),
+    ])
+    expect(got).toEqual([{ text: 'x'.repeat(900) }])
+    expect(reader.messageBytes).toBe(bytes.length - 4)
+  })
 })
 
 describe('those who only hold a line', () => {
-  it('are cut off, and keep nobody from getting in', async () => {
+  const hold = (port: number, address: string, localAddress?: string): Socket => {
+    const socket = connectTcp({ port, host: address, ...(localAddress === undefined ? {} : { localAddress }) })
+    socket.on('error', () => {})
+    return socket
+  }
+
+  it('are cut off, and keep nobody from getting in, from their own address neither', async () => {
     await using sides = await pair()
     const { a, b } = sides
-    // One address may have 16 connections that have not said who they are; the rest are closed at once.
-    const idle = Array.from({ length: 40 }, () => {
-      const socket = connectTcp(b.port, '127.0.0.1')
-      socket.on('error', () => {})
-      return socket
-    })
+    // One address may have 16 connections that have not said who they are; the older ones are closed at once.
+    const idle = Array.from({ length: 500 }, () => hold(b.port, '127.0.0.1'))
     const closed = (): Socket[] => idle.filter(({ destroyed }) => destroyed)
-    await until(() => closed().length >= 24)
-    expect(closed()).toHaveLength(24)
-    // From elsewhere (another address of this host) a peer gets in all the same.
-    const connection = await a.plane.dial({ host: '::1', port: b.port })
+    await until(() => closed().length >= 484)
+    const connection = await a.plane.dial({ host: '127.0.0.1', port: b.port })
     expect(connection.peerId).toBe(b.identity.nodeId)
     await until(() => closed().length === idle.length)
+  })
+
+  it('from a great many addresses keep nobody from getting in either', async () => {
+    await using sides = await pair()
+    const { a, b } = sides
+    const idle = Array.from({ length: 200 }, (_, index) => hold(b.port, '127.0.0.1', `127.0.1.${1 + (index % 20)}`))
+    await until(() => idle.filter(({ destroyed }) => destroyed).length >= 200 - 128)
+    const connection = await a.plane.dial({ host: '127.0.0.1', port: b.port })
+    expect(connection.peerId).toBe(b.identity.nodeId)
+    for (const socket of idle) socket.destroy()
+  })
+
+  it('on one cable take no room from those on another', () => {
+    const patient = { from: 'fe80::1%thunderbolt1', to: 'fe80::2%thunderbolt1' }
+    const strangers: Stranger[] = [patient]
+    for (let each = 0; each < 10_000; each += 1) {
+      strangers.push({ from: `fe80::${each}%thunderbolt0`, to: 'fe80::3%thunderbolt0' })
+      const tooMany = whoMakesRoom(strangers)
+      if (tooMany !== undefined) strangers.splice(strangers.indexOf(tooMany), 1)
+    }
+    expect(strangers).toHaveLength(128)
+    expect(strangers[0]).toBe(patient)
+    expect(strangers.at(-1)?.from).toBe('fe80::9999%thunderbolt0')
   })
 
   it('after the handshake are cut off too', async () => {
@@ -238,5 +304,43 @@ describe('those who only hold a line', () => {
     socket.resume()
     await new Promise((resolve) => socket.once('close', resolve))
     expect(known.plane.connections()).toEqual([])
+  })
+})
+
+describe('a paired peer that wants more than its share', () => {
+  it('has 32 connections at most, with its visitors, and is told so', async () => {
+    await using sides = await pair()
+    const { a, b } = sides
+    const visit = { visitor: true }
+    for (let each = 0; each < 32; each += 1) await befriend(a, b, visit)
+    await expect(befriend(a, b, visit)).resolves.toMatchObject({ welcome: { t: 'bye', reason: 'EGPU_PEER_REFUSED' } })
+    await until(() => b.refusals.some(({ error }) => /more than 32 connections/.test(error.message)))
+  })
+
+  it('has what it asks kept for it up to a limit over all its connections, and is served again later', async () => {
+    await using sides = await pair()
+    const { a, b } = sides
+    let serve: (() => void) | undefined
+    const served = new Promise<string>((resolve) => (serve = () => resolve('served')))
+    b.plane.handle('wait', () => served)
+    const others = [await befriend(a, b, { visitor: true }), await befriend(a, b, { visitor: true })]
+    const connection = await a.plane.dial({ host: '127.0.0.1', port: b.port })
+    const large = 'x'.repeat(1_000_000)
+    for (const { stream } of others)
+      for (let id = 1; id <= 4; id += 1) stream.send({ t: 'request', id, type: 'wait', body: large })
+    await until(() => others.every(({ socket }) => socket.writableLength === 0))
+    // What was sent has arrived once something sent after it is answered.
+    for (const { stream, answered } of others) {
+      stream.send({ t: 'request', id: 5, type: 'mesh.alive' })
+      await answered(5)
+    }
+    await expect(connection.request('wait', large)).rejects.toMatchObject({
+      code: 'EGPU_PEER_REFUSED',
+      message: expect.stringMatching(/too large together/) as unknown,
+    })
+    expect(await connection.request('mesh.alive', undefined)).toBe(true)
+    serve?.()
+    await Promise.all(others.map(({ answered }) => answered(4)))
+    expect(await connection.request('wait', large)).toBe('served')
   })
 })

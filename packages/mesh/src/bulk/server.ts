@@ -38,8 +38,8 @@ export interface BulkAddress {
 /** Something a server gives out to whoever has a ticket for it. Disposing it ends the transfers under way. */
 export interface BulkOffer extends AsyncDisposable {
   /**
-   * A token good for one connection, for as long as the offer stands; 64 hex digits. Give each to one authenticated
-   * peer. Rejects nothing; `EGPU_CLOSED` is thrown once the offer is withdrawn.
+   * A token good for one connection, for as long as the offer stands and until 64 later ones were asked for; 64 hex digits.
+   * Give each to one authenticated peer. Rejects nothing; `EGPU_CLOSED` is thrown once the offer is withdrawn.
    */
   ticket(): string
   /** Chunks and bytes that went out so far, counting those a receiver did not get whole. */
@@ -48,6 +48,9 @@ export interface BulkOffer extends AsyncDisposable {
 
 /** Connections that have not shown a token yet; when there are more, the oldest goes. */
 const mostStrangers = 64
+
+/** Tokens of one offer that nobody has shown yet, likewise: a receiver asks for one when it dials. */
+const mostTickets = 64
 
 /**
  * Gives out chunks to receivers that dial in and show a one-time token. It never dials, writes nothing, and does nothing
@@ -59,6 +62,7 @@ export class BulkServer implements AsyncDisposable {
   #context: SecureContext | undefined
   readonly #strangers = new Set<Socket>()
   readonly #sockets = new Set<Socket>()
+  readonly #offerings = new Set<Offering>()
   readonly #tickets = new Map<string, Offering>()
   readonly #helloMs: number
   readonly #idleMs: number
@@ -94,13 +98,23 @@ export class BulkServer implements AsyncDisposable {
   /** Offers what `source` has; the source is disposed with the offer. */
   offer(source: ChunkSource): BulkOffer {
     if (this.#closing !== undefined) throw new EGpuError(EGpuErrorCode.Closed, 'the bulk server was closed')
-    const offering: Offering = { source, sent: { chunks: 0, bytes: 0 }, connections: new Set(), isOver: false }
+    const offering: Offering = {
+      source,
+      sent: { chunks: 0, bytes: 0 },
+      tickets: new Set(),
+      connections: new Set(),
+      isOver: false,
+    }
+    this.#offerings.add(offering)
     return {
       sent: offering.sent,
       ticket: () => {
         if (offering.isOver) throw new EGpuError(EGpuErrorCode.Closed, 'this offer was withdrawn')
         const token = randomBytes(tokenBytes).toString('hex')
         this.#tickets.set(token, offering)
+        offering.tickets.add(token)
+        const [oldest = ''] = offering.tickets
+        if (offering.tickets.size > mostTickets) this.#forget(oldest, offering)
         return token
       },
       [Symbol.asyncDispose]: () => this.#withdraw(offering),
@@ -117,18 +131,23 @@ export class BulkServer implements AsyncDisposable {
 
   async #close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
-    const offerings = new Set(this.#tickets.values())
     for (const socket of this.#sockets) socket.destroy()
-    for (const offering of offerings) await this.#withdraw(offering)
+    for (const offering of this.#offerings) await this.#withdraw(offering)
     await closed
   }
 
   async #withdraw(offering: Offering): Promise<void> {
     if (offering.isOver) return
     offering.isOver = true
-    for (const [token, owner] of this.#tickets) if (owner === offering) this.#tickets.delete(token)
+    this.#offerings.delete(offering)
+    for (const token of offering.tickets) this.#forget(token, offering)
     await Promise.all([...offering.connections].map((sending) => sending.close()))
     await offering.source[Symbol.asyncDispose]()
+  }
+
+  #forget(token: string, offering: Offering): void {
+    this.#tickets.delete(token)
+    offering.tickets.delete(token)
   }
 
   #receive(raw: Socket): void {
@@ -157,7 +176,7 @@ export class BulkServer implements AsyncDisposable {
         introduced()
         const offering = this.#tickets.get(token)
         // Good for one connection, whatever becomes of it.
-        this.#tickets.delete(token)
+        if (offering !== undefined) this.#forget(token, offering)
         offering?.connections.add(sending)
         void sending.closed.then(() => offering?.connections.delete(sending))
         return offering
@@ -172,6 +191,7 @@ const tlsSliceBytes = 2 ** 16
 interface Offering {
   readonly source: ChunkSource
   readonly sent: { chunks: number; bytes: number }
+  readonly tickets: Set<string>
   readonly connections: Set<Sending>
   isOver: boolean
 }

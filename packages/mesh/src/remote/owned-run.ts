@@ -79,19 +79,13 @@ export class OwnedRun implements RemoteRun {
 
   /** Where it works; rejects with why it does not. */
   async startedWithin(signal: AbortSignal): Promise<ComputeTarget> {
-    const { clock } = this.#options
-    const patience = within(startMs, signal)
-    const parked = (async (): Promise<never> => {
-      for (;;) {
-        await clock.sleep(parkedLookMs, { signal: patience })
-        if (this.run.state === 'parked') {
-          const message = `no target of this host can take ${this.workload.id} now`
-          throw new EGpuError(EGpuErrorCode.NoTarget, message)
-        }
-      }
-    })()
-    parked.catch(() => undefined)
-    return abandonable(Promise.race([this.run.started, parked]), patience)
+    const looking = new AbortController()
+    try {
+      const startedOrParked = Promise.race([this.run.started, this.#parked(looking.signal)])
+      return await abandonable(startedOrParked, within(startMs, signal))
+    } finally {
+      looking.abort()
+    }
   }
 
   async standBy(peerId: string, options: AbortOptions = {}): Promise<void> {
@@ -184,6 +178,11 @@ export class OwnedRun implements RemoteRun {
     this.#options.onOver()
     await this.holding[Symbol.asyncDispose]()
     settle()
+  }
+
+  async #parked(signal: AbortSignal): Promise<never> {
+    while (this.run.state !== 'parked') await this.#options.clock.sleep(parkedLookMs, { signal })
+    throw new EGpuError(EGpuErrorCode.NoTarget, `no target of this host can take ${this.workload.id} now`)
   }
 
   /** The peer refused what it had said it could run, or went silent: the coordinator knows whose it is. */

@@ -1,15 +1,16 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { AbortOptions, Checkpointable, ComputeTarget } from '@egpu/core'
+import type { Checkpointable, ComputeTarget } from '@egpu/core'
 import { WorkloadMigrator, cpuTarget, incompatibility } from '@egpu/migrator'
 import type { CheckpointStore, MigrationConfig, MigratorHost } from '@egpu/migrator'
 import { abort, assertKind, assertOptions, callback, connections, flag, object, optional } from '../arguments.ts'
 import { text, withMethods, type Kind } from '../arguments.ts'
 import { BulkServer } from '../bulk/server.ts'
 import type { PeerConnections } from '../control/peer-connection.ts'
-import type { Coordinator, Tenure } from '../ownership/coordinator.ts'
+import type { AcquireOptions, Coordinator, Tenure } from '../ownership/coordinator.ts'
 import { fencedStore } from '../ownership/fenced-store.ts'
 import { Holding } from '../ownership/holding.ts'
 import { TokenBook } from '../ownership/token-book.ts'
+import { KnownOwners } from './known-owners.ts'
 import { MessageType, nameOfWork, readFit, readReplica, readWork } from './messages.ts'
 import type { FitNote, WorkNote } from './messages.ts'
 import { OwnedRun } from './owned-run.ts'
@@ -23,6 +24,7 @@ export interface RemoteMigratorOptions {
   readonly peers: PeerConnections
   /** An `EGpuManager`. */
   readonly manager: MigratorHost
+  /** Made for this host: its `self` is `peers.nodeId`. */
   readonly coordinator: Coordinator
   /** Where checkpoints of this host's work go, and those of peers' work it stands by for. Not closed. */
   readonly store: CheckpointStore
@@ -74,6 +76,7 @@ export class RemoteMigrator implements AsyncDisposable {
   readonly #options: RemoteMigratorOptions
   readonly #bulk: BulkServer
   readonly #tokens: TokenBook
+  readonly #owners: KnownOwners
   readonly #sender: ReplicaSender
   readonly #receiver: ReplicaReceiver
   readonly #runs = new Map<string, OwnedRun>()
@@ -89,6 +92,7 @@ export class RemoteMigrator implements AsyncDisposable {
     this.#options = options
     this.#bulk = bulk
     this.#tokens = tokens
+    this.#owners = new KnownOwners(options.coordinator, tokens)
     const pins = new Pins(store)
     // Of these two the one that may refuse its settings comes first: then nothing has to be taken back.
     this.migrator = new WorkloadMigrator(manager, {
@@ -104,7 +108,9 @@ export class RemoteMigrator implements AsyncDisposable {
         return null
       }),
       peers.handle(MessageType.Take, (body, { connection, signal }) => this.#take(body, connection.peerId, signal)),
-      peers.handle(MessageType.Forget, (body) => this.#forget(readWork(body))),
+      peers.handle(MessageType.Forget, (body, { connection, signal }) =>
+        this.#forget(readWork(body), connection.peerId, signal),
+      ),
     ]
   }
 
@@ -114,6 +120,10 @@ export class RemoteMigrator implements AsyncDisposable {
    */
   static async open(options: RemoteMigratorOptions): Promise<RemoteMigrator> {
     assertOptions('the options of a remote migrator', options, optionKinds)
+    const { coordinator, peers } = options
+    if (coordinator.self !== peers.nodeId) {
+      throw new TypeError(`coordinator must be the one of this host, ${peers.nodeId}, not that of ${coordinator.self}`)
+    }
     for (const [name, make] of Object.entries(options.kinds)) assertKind(`kinds.${name}`, make, callback)
     const tokens = await TokenBook.open(options.tokenPath)
     const bulk = await BulkServer.listen({ encrypted: options.encrypted })
@@ -138,13 +148,14 @@ export class RemoteMigrator implements AsyncDisposable {
   }
 
   /**
-   * Makes this host the owner of a workload and runs it, from its newest checkpoint here if there is one. Rejects with
+   * Makes this host the owner of a workload and runs it, from its newest checkpoint here if there is one. With `ownerIsDead`
+   * a person says that its owner will not come back, as where two hosts have nobody else to ask. Rejects with
    * `EGPU_NOT_OWNER` while another host owns it; `TypeError` for a kind this host has no code for, and for a workload whose
    * `id` is another one.
    */
-  async run(kind: string, workloadId: string, options: AbortOptions = {}): Promise<RemoteRun> {
+  async run(kind: string, workloadId: string, options: AcquireOptions = {}): Promise<RemoteRun> {
     assertKind('workloadId', workloadId, nameOfWork)
-    assertOptions('the options of run', options, abort)
+    assertOptions('the options of run', options, { ...abort, ownerIsDead: optional(flag) })
     if (this.#closing !== undefined) throw new EGpuError(EGpuErrorCode.Closed, 'this remote migrator was closed')
     if (!Object.hasOwn(this.#options.kinds, kind))
       throw new TypeError(`this host has no code for work of kind '${kind}'`)
@@ -227,6 +238,12 @@ export class RemoteMigrator implements AsyncDisposable {
     this.#tokens.assertCurrent(workloadId, run.tenure.token)
   }
 
+  /** Whoever speaks of work that runs on this host is stale, or lies. */
+  #assertElsewhere(workloadId: string): void {
+    if (!this.#runs.has(workloadId) && !this.#starting.has(workloadId)) return
+    throw new EGpuError(EGpuErrorCode.StaleEpoch, `${workloadId} runs on this host: nobody else speaks for it`)
+  }
+
   /** Why work with these needs cannot run here; `undefined` when it can. */
   async #misfit({ workloadId, kind, token, needs }: FitNote): Promise<string | undefined> {
     const { kinds, manager, migration } = this.#options
@@ -242,13 +259,9 @@ export class RemoteMigrator implements AsyncDisposable {
 
   async #receiveReplica(body: unknown, peerId: string, signal: AbortSignal): Promise<void> {
     const note = readReplica(body)
-    const { workloadId } = note
-    if (this.#runs.has(workloadId)) {
-      throw new EGpuError(
-        EGpuErrorCode.StaleEpoch,
-        `${workloadId} runs on this host; whoever sends its checkpoints is stale`,
-      )
-    }
+    const { workloadId, token } = note
+    this.#assertElsewhere(workloadId)
+    await this.#owners.assertOwner(peerId, workloadId, token, { signal })
     await this.#receiver.receive(peerId, note, { signal })
     if (note.isStandby && this.#options.coordinator.promotion.automatic) void this.#standBy(note)
   }
@@ -296,7 +309,8 @@ export class RemoteMigrator implements AsyncDisposable {
     if (!Object.hasOwn(this.#options.kinds, kind)) {
       throw new EGpuError(EGpuErrorCode.TargetIncompatible, `this host has no code for work of kind '${kind}'`)
     }
-    await this.#tokens.see(workloadId, token)
+    this.#assertElsewhere(workloadId)
+    this.#tokens.assertCurrent(workloadId, token)
     const workload = this.#make(kind, workloadId)
     const run = await this.#begin(kind, workload, await this.#options.coordinator.acquire(workloadId, { signal }))
     try {
@@ -308,11 +322,12 @@ export class RemoteMigrator implements AsyncDisposable {
     }
   }
 
-  async #forget({ workloadId, token }: WorkNote): Promise<null> {
-    this.#tokens.assertCurrent(workloadId, token)
+  async #forget({ workloadId, token }: WorkNote, peerId: string, signal: AbortSignal): Promise<null> {
+    this.#assertElsewhere(workloadId)
+    await this.#owners.assertOwner(peerId, workloadId, token, { signal })
+    this.#owners.forget(workloadId)
     this.#endStandby(workloadId)
     this.#receiver.forget(workloadId)
-    if (this.#runs.has(workloadId)) throw new EGpuError(EGpuErrorCode.StaleEpoch, `${workloadId} runs on this host`)
     const { store } = this.#options
     for (const { generation } of [...(await store.list(workloadId))].reverse())
       await store.remove(workloadId, generation)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { EGpuErrorCode } from '@egpu/core'
 import { expect, it } from 'vitest'
 import { pullFile, pullManifest } from '../../src/bulk/pull-file.ts'
+import type { ChunkSource } from '../../src/bulk/source.ts'
 import { AnswerKind, bulkVersion, dialectOf, encodeRequest, headBytes } from '../../src/bulk/wire.ts'
 import { offerFile, randomFile, temporaryDirectory } from './helpers.ts'
 
@@ -36,6 +37,20 @@ it('takes each token once', async () => {
     code: EGpuErrorCode.PermissionDenied,
     message: expect.stringContaining('used already') as string,
   })
+})
+
+it('keeps the newest tokens of an offer, however many are asked for', async () => {
+  await using home = await temporaryDirectory()
+  await randomFile(join(home.path, 'a'), 10)
+  await using sender = await offerFile(join(home.path, 'a'))
+  const tokens = Array.from({ length: 66 }, () => sender.offer.ticket())
+  const by = (place: number): typeof sender.source => ({
+    ...sender.source,
+    ticket: async () => tokens[place] as string,
+  })
+  await expect(pullManifest(by(1), sender.ref)).rejects.toMatchObject({ code: EGpuErrorCode.PermissionDenied })
+  await pullManifest(by(2), sender.ref)
+  await pullManifest(by(65), sender.ref)
 })
 
 it('takes no token of an offer that was withdrawn, and none that it never gave', async () => {
@@ -127,4 +142,21 @@ it('closing it ends the transfers under way, and twice is fine', async () => {
   await sender.server.close()
   await sender.server.close()
   await said(socket)
+})
+
+it('closing it closes what is offered, also when every token was used', async () => {
+  await using home = await temporaryDirectory()
+  await randomFile(join(home.path, 'a'), 10)
+  let closed = 0
+  const counted = (source: ChunkSource): ChunkSource => ({
+    ...source,
+    async [Symbol.asyncDispose]() {
+      closed += 1
+      await source[Symbol.asyncDispose]()
+    },
+  })
+  await using sender = await offerFile(join(home.path, 'a'), { wrap: counted })
+  await pullManifest(sender.source, sender.ref)
+  await sender.server.close()
+  expect(closed).toBe(1)
 })

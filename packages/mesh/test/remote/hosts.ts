@@ -25,7 +25,8 @@ export interface HostOptions {
   readonly memoryBytes?: number
   readonly tally?: TallyOptions
   readonly store?: CheckpointStore
-  readonly coordinator?: Coordinator
+  /** Makes the one of the host with this id. */
+  readonly coordinator?: (self: string) => Coordinator
   readonly checkpointIntervalMs?: number
   readonly encrypted?: boolean
 }
@@ -39,7 +40,7 @@ export async function host(peers: PeerConnections, options: HostOptions = {}): P
   })
   const manager = await EGpuManager.create({ drivers: [driver] })
   await manager.startMonitoring()
-  const coordinator = options.coordinator ?? (await embeddedCoordinator({ peers }))
+  const coordinator = options.coordinator?.(peers.nodeId) ?? (await embeddedCoordinator({ peers }))
   const remote = await RemoteMigrator.open({
     peers,
     manager,

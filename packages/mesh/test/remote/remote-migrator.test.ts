@@ -93,6 +93,52 @@ describe('work that is moved to a peer', { timeout: 180_000 }, () => {
   })
 })
 
+describe('a paired peer that names a token higher than any', { timeout: 180_000 }, () => {
+  const lie = (workloadId: string) => ({
+    workloadId,
+    kind: 'tally',
+    token: 2 ** 53 - 1,
+    offerId: 'x',
+    address: { port: 1 },
+    manifest: { id: 'a'.repeat(64), byteLength: 1 },
+  })
+  const lies = ['migrate/take', 'migrate/replica', 'migrate/forget']
+
+  it('neither takes work that runs nor shuts its owner out', async () => {
+    await using hosts = await twoHosts({ tally: { ...tally, stepMs: 20 } }, { tally })
+    const { a, b } = hosts
+    const run = await a.remote.run('tally', 'job')
+    await until(() => run.run.latestCheckpoint !== undefined)
+    for (const type of lies) {
+      await expect(b.peers.request(a.peers.nodeId, type, lie('job'))).rejects.toMatchObject({
+        code: EGpuErrorCode.StaleEpoch,
+      })
+    }
+    const before = run.run.latestCheckpoint?.progress ?? 0
+    await until(() => (run.run.latestCheckpoint?.progress ?? 0) > before)
+    await run.ended
+    expect(a.remote.runs).toEqual([])
+  })
+
+  it('neither replaces nor removes checkpoints of work that is not its own, and whose it is goes on from them', async () => {
+    await using hosts = await twoHosts({ tally }, { tally: half })
+    const { a, b } = hosts
+    const run = await b.remote.run('tally', 'job')
+    await until(() => run.run.latestCheckpoint?.progress === 75)
+    await run.close()
+    const copies = await b.store.list('job')
+    for (const type of ['migrate/replica', 'migrate/forget']) {
+      await expect(a.peers.request(b.peers.nodeId, type, lie('job'))).rejects.toMatchObject({
+        code: EGpuErrorCode.NotOwner,
+      })
+    }
+    expect(await b.store.list('job')).toEqual(copies)
+    const again = await b.remote.run('tally', 'job')
+    await again.run.started
+    expect(again.workload.progress).toBeGreaterThanOrEqual(75)
+  })
+})
+
 describe('a standby', { timeout: 180_000 }, () => {
   it('has every checkpoint, and keeps two', async () => {
     await using hosts = await twoHosts({ tally: half }, { tally })

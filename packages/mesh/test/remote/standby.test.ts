@@ -28,11 +28,13 @@ interface Rig extends AsyncDisposable {
 async function rig(): Promise<Rig> {
   const cluster = new MemoryCluster(systemClock)
   const [ofA, ofB] = [cluster.connection(), cluster.connection()]
-  const coordinator = (self: string, to: Connection): ClusterCoordinator =>
-    new ClusterCoordinator(to, { name: 'memory', self, leaseSeconds, clock: systemClock })
+  const coordinator =
+    (to: Connection) =>
+    (self: string): ClusterCoordinator =>
+      new ClusterCoordinator(to, { name: 'memory', self, leaseSeconds, clock: systemClock })
   const hosts = await twoHosts(
-    { tally: { ...tally, haltAt: 75 }, coordinator: coordinator('a', ofA) },
-    { tally, coordinator: coordinator('b', ofB) },
+    { tally: { ...tally, haltAt: 75 }, coordinator: coordinator(ofA) },
+    { tally, coordinator: coordinator(ofB) },
   )
   return {
     a: hosts.a,

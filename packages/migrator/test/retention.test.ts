@@ -47,6 +47,12 @@ describe('which checkpoints stay', () => {
     expect(await leftAfter(keep, [10 * hour, -5, 0.5])).toEqual([2, 1, 0])
   })
 
+  it('lets nothing stay for as long as a clock was ahead that was put right since', async () => {
+    const ahead = 9_000 * hour
+    const times = [ahead, ahead + 1, ahead + 2, 10 * hour, 11 * hour, 12 * hour, 13 * hour]
+    expect(await leftAfter({ generations: 100, maxAgeMs: hour }, times)).toEqual([6, 5])
+  })
+
   it('a checkpoint saved under a clock before 1970 can be read', async () => {
     vi.setSystemTime(-5_000)
     const fs = new CrashFs()

@@ -157,7 +157,7 @@ function headOf(bytes: Uint8Array): Head {
 
 /** The SHA-256 of each piece so far. */
 class Digests {
-  #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(2 ** 10 * digestBytes)
+  #bytes: Uint8Array<ArrayBuffer> = new Uint8Array(2 ** 5 * digestBytes)
   #count = 0
 
   add(digest: Uint8Array): void {

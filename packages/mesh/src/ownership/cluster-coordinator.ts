@@ -3,6 +3,7 @@ import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions, Clock } from '@egpu/core'
 import type { Cluster, Entry } from './cluster.ts'
 import type { Coordinator, Ownership, OwnershipState, Tenure } from './coordinator.ts'
+import { isNodeId } from './ownership-book.ts'
 import { isSameState, states } from './watch-states.ts'
 
 export interface ClusterCoordinatorOptions {
@@ -135,7 +136,9 @@ export class ClusterCoordinator implements Coordinator {
         options,
       )
       const now = this.#note(resource, entries)
-      if (!succeeded && (now.token !== token || now.liveRevision === 0)) throw this.#stale(tenure)
+      // In a cluster that was restored from a backup another host's record can be of the same revision.
+      const isAnothers = now.record !== undefined && (now.record.owner !== this.self || now.record.reserved)
+      if (isAnothers || (!succeeded && (now.token !== token || now.liveRevision === 0))) throw this.#stale(tenure)
       this.#renewals.set(resource, succeeded ? revision : now.liveRevision)
       if (succeeded) return { ...tenure, validUntilMs: asked + lease.ttlMs * clockShare }
       // An earlier renewal was carried out, and its answer lost: this one comes after it.
@@ -248,8 +251,7 @@ function keysOf(resource: string): { readonly ownerKey: string; readonly liveKey
 function readRecord(resource: string, text: string): OwnerRecord {
   try {
     const { owner, reserved, claim } = JSON.parse(text) as Partial<OwnerRecord>
-    if (typeof owner === 'string' && typeof reserved === 'boolean' && typeof claim === 'string')
-      return { owner, reserved, claim }
+    if (isNodeId(owner) && typeof reserved === 'boolean' && typeof claim === 'string') return { owner, reserved, claim }
   } catch {
     // Said below.
   }

@@ -140,9 +140,9 @@ class EmbeddedCoordinator implements Coordinator {
         try {
           const body = await this.#peers.request(peerId, askType, { resource }, { signal: within(signal) })
           if (body !== null) await this.#hear(body, peerId)
-        } catch (error) {
+        } catch {
+          // One that says what cannot be says nothing, and keeps nobody from working.
           signal?.throwIfAborted()
-          if (EGpuError.is(error, EGpuErrorCode.MalformedData)) throw error
         }
       }),
     )
@@ -175,12 +175,17 @@ class EmbeddedCoordinator implements Coordinator {
     const heard = OwnershipBook.entry(body)
     const known = this.#book.get(heard.resource)
     const isConflict = known?.token === heard.token && known.owner !== heard.owner
+    if (isConflict && heard.owner === undefined && known.owner === this.self)
+      throw new EGpuError(
+        EGpuErrorCode.MalformedData,
+        `${from} says that this host gave up ${heard.resource}: it did not`,
+      )
     if (isConflict && heard.owner !== undefined && (known.owner ?? '') > heard.owner) return null
     if (!isConflict && heard.token <= (known?.token ?? 0)) return null
     if (heard.token > (known?.token ?? 0) + mostSteps) {
       throw new EGpuError(EGpuErrorCode.MalformedData, `${from} speaks of token ${heard.token}, which cannot be yet`)
     }
-    await this.#book.put(heard)
+    await this.#book.hear(heard, from)
     this.#bell.ring()
     return null
   }

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto'
 import { EGpuError, EGpuErrorCode, abandonable } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
 import type { Etcd3, IKeyValue, IOptions } from 'etcd3'
+import { EtcdHistory } from './etcd-history.ts'
 import type { Cluster, Entry, Lease, Outcome, Transaction } from './cluster.ts'
 
 /** Where an etcd cluster is. */
@@ -58,6 +59,7 @@ export class EtcdClient implements Cluster {
   readonly #options: EtcdOptions
   readonly #attemptMs: number
   readonly #clients: (Client | undefined)[]
+  readonly #history: EtcdHistory
   #loading: Promise<typeof Etcd3> | undefined
   #index: number
   #over = new AbortController()
@@ -69,12 +71,14 @@ export class EtcdClient implements Cluster {
     this.prefix = options.prefix ?? 'egpu/'
     this.#attemptMs = Math.min(attemptMs.most, Math.max(attemptMs.least, leaseMs * attemptShare))
     this.#clients = options.hosts.map(() => undefined)
+    this.#history = new EtcdHistory(options.hosts.join(', '))
     // Not all hosts begin with the same member.
     this.#index = randomInt(options.hosts.length)
   }
 
   async transact({ when, put = [], remove = [], read = [] }: Transaction, options?: AbortOptions): Promise<Outcome> {
     const compared = Object.entries(when)
+    const before = this.#history.latest
     const result = await this.#call((etcd) => {
       const reads = read.map((key) => etcd.get(this.prefix + key))
       const [[firstKey, ...first], ...others] = [
@@ -94,6 +98,7 @@ export class EtcdClient implements Cluster {
         .else(...reads)
         .commit()
     }, options)
+    this.#history.hear(result.header, before)
     const found = result.responses.flatMap((response) => this.#entries(response.response_range?.kvs ?? []))
     return {
       succeeded: result.succeeded,
@@ -103,7 +108,8 @@ export class EtcdClient implements Cluster {
   }
 
   async list(prefix: string, options?: AbortOptions): Promise<readonly Entry[]> {
-    const { kvs } = await this.#call(
+    const before = this.#history.latest
+    const { header, kvs } = await this.#call(
       (etcd) =>
         etcd
           .getAll()
@@ -111,6 +117,7 @@ export class EtcdClient implements Cluster {
           .exec(),
       options,
     )
+    this.#history.hear(header, before)
     return this.#entries(kvs)
   }
 

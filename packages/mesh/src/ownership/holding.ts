@@ -1,6 +1,7 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions, Clock } from '@egpu/core'
 import type { Coordinator, Ownership, Tenure } from './coordinator.ts'
+import { sleepMeter, type SleepMeter } from './host-sleep.ts'
 
 /** Of what is left of a lease, the part after which it is renewed: two more attempts fit in. */
 const renewAfter = 1 / 3
@@ -10,18 +11,30 @@ const retryAfter = 1 / 20
 
 /**
  * An ownership that is kept up, and the one place to ask whether it still is. `signal` fires before the lease ends; since a
- * timer fires late in a process that was stopped, `assertHeld` looks at the clock each time.
+ * timer fires late in a process that was stopped or on a host that was asleep, `assertHeld` looks at the clock each time.
  */
 export class Holding implements AsyncDisposable {
   readonly #coordinator: Coordinator
   readonly #clock: Clock
+  readonly #newMeter: () => SleepMeter
   readonly #over = new AbortController()
   readonly #renewing: Promise<void>
   #tenure: Tenure
+  /** Since before the tenure was asked for, or as good as. */
+  #meter: SleepMeter
+  #lastFailure: unknown
 
-  constructor(coordinator: Coordinator, tenure: Tenure, clock: Clock) {
+  /** `newMeter` is a parameter for tests. */
+  constructor(
+    coordinator: Coordinator,
+    tenure: Tenure,
+    clock: Clock,
+    newMeter: () => SleepMeter = () => sleepMeter(clock),
+  ) {
     this.#coordinator = coordinator
     this.#clock = clock
+    this.#newMeter = newMeter
+    this.#meter = newMeter()
     this.#tenure = tenure
     this.#renewing = this.#keep()
   }
@@ -36,13 +49,13 @@ export class Holding implements AsyncDisposable {
   }
 
   get isHeld(): boolean {
-    return !this.#over.signal.aborted && this.#clock.now() < this.#tenure.validUntilMs
+    return !this.#over.signal.aborted && this.#leftMs > 0
   }
 
   /** Throws `EGPU_STALE_EPOCH` unless this host owns the resource at this moment. */
   assertHeld(): void {
     if (this.isHeld) return
-    this.#end(ranOut(this.#tenure))
+    this.#end(this.#ranOut())
     throw staleError(this.#tenure, this.#over.signal.reason)
   }
 
@@ -77,11 +90,17 @@ export class Holding implements AsyncDisposable {
       try {
         await this.#clock.sleep(waitMs, { signal })
         const until = AbortSignal.any([signal, AbortSignal.timeout(attemptMs(leaseMs))])
+        const meter = this.#newMeter()
         const next = await this.#coordinator.renew(this.#tenure, { signal: until })
         // Sent before the lease ended and answered after it: somebody else may have looked in between.
-        if (this.#clock.now() < this.#tenure.validUntilMs) this.#tenure = next
+        if (this.#leftMs > 0) {
+          this.#tenure = next
+          this.#meter = meter
+        }
+        this.#lastFailure = undefined
         waitMs = leaseMs * renewAfter
       } catch (error) {
+        this.#lastFailure = error
         if (EGpuError.is(error, EGpuErrorCode.StaleEpoch)) this.#end(error)
         waitMs = leaseMs * retryAfter
       }
@@ -93,8 +112,8 @@ export class Holding implements AsyncDisposable {
   async #watchEnd(): Promise<void> {
     const { signal } = this.#over
     while (!signal.aborted) {
-      const leftMs = this.#tenure.validUntilMs - this.#clock.now()
-      if (leftMs <= 0) this.#end(ranOut(this.#tenure))
+      const leftMs = this.#leftMs
+      if (leftMs <= 0) this.#end(this.#ranOut())
       else await this.#clock.sleep(leftMs, { signal }).catch(() => undefined)
     }
   }
@@ -111,6 +130,23 @@ export class Holding implements AsyncDisposable {
     }
   }
 
+  get #leftMs(): number {
+    const { validUntilMs } = this.#tenure
+    return validUntilMs === Infinity ? Infinity : validUntilMs - this.#clock.now() - this.#meter.sleptMs()
+  }
+
+  #ranOut(): EGpuError {
+    const sleptMs = Math.round(this.#meter.sleptMs())
+    const failure = this.#lastFailure instanceof Error ? ` (${this.#lastFailure.message})` : ''
+    const why =
+      sleptMs > 0 ? `ran out while this host slept for ${sleptMs} ms` : `could not be renewed in time${failure}`
+    return new EGpuError(
+      EGpuErrorCode.StaleEpoch,
+      `the lease on ${this.#tenure.resource} ${why}; another host may have it by now`,
+      { cause: this.#lastFailure },
+    )
+  }
+
   #end(reason: EGpuError): void {
     if (!this.#over.signal.aborted) this.#over.abort(reason)
   }
@@ -119,13 +155,6 @@ export class Holding implements AsyncDisposable {
 /** A renewal that takes longer than this is tried again elsewhere: the host that was asked may be cut off. In whole ms. */
 function attemptMs(leaseMs: number): number {
   return Math.min(2 ** 31 - 1, Math.max(200, Math.floor(leaseMs / 4)))
-}
-
-function ranOut({ resource }: Tenure): EGpuError {
-  return new EGpuError(
-    EGpuErrorCode.StaleEpoch,
-    `the lease on ${resource} could not be renewed in time; another host may have it by now`,
-  )
 }
 
 function staleError({ resource, token }: Tenure, cause: unknown): EGpuError {

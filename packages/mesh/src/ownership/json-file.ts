@@ -20,18 +20,39 @@ export async function readJson(path: string): Promise<unknown> {
   }
 }
 
-/** Writes under way, by path: one after the other, each with what is true when its turn comes. */
-const writing = new Map<string, Promise<void>>()
+interface Turn {
+  value: () => unknown
+  readonly done: Promise<void>
+}
 
-/** All or nothing, and on the disk once it resolves. */
+/** Writes that have not begun, by path: what comes meanwhile is in them. */
+const waiting = new Map<string, Turn>()
+/** The last write of each path: one after the other. */
+const last = new Map<string, Promise<void>>()
+
+/**
+ * All or nothing, and on the disk once it resolves. What `value` gives when its turn comes is written, once for all who asked while
+ * the write before was under way.
+ */
 export function writeJson(path: string, value: () => unknown): Promise<void> {
-  const turn = (writing.get(path) ?? Promise.resolve()).catch(() => undefined).then(() => replace(path, value()))
-  writing.set(path, turn)
-  const forget = (): void => {
-    if (writing.get(path) === turn) writing.delete(path)
+  const known = waiting.get(path)
+  if (known !== undefined) {
+    known.value = value
+    return known.done
   }
-  turn.then(forget, forget)
-  return turn
+  const begin = (): Promise<void> => {
+    waiting.delete(path)
+    return replace(path, turn.value())
+  }
+  const done = (last.get(path) ?? Promise.resolve()).catch(() => undefined).then(begin)
+  const turn: Turn = { value, done }
+  waiting.set(path, turn)
+  last.set(path, done)
+  const forget = (): void => {
+    if (last.get(path) === done) last.delete(path)
+  }
+  done.then(forget, forget)
+  return done
 }
 
 async function replace(path: string, value: unknown): Promise<void> {

@@ -30,7 +30,8 @@ export class TokenBook {
     if (token >= highest) return
     throw new EGpuError(
       EGpuErrorCode.StaleEpoch,
-      `token ${token} for ${resource} is stale: ${highest} was seen already, so another host owns it now`,
+      `token ${token} for ${resource} is stale: ${highest} was seen already, so another host owns it now, or the ` +
+        'coordinator lost what it knew (an etcd that was restored from a backup goes on from a lower revision)',
     )
   }
 

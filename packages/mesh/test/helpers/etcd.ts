@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { mkdtemp } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -113,7 +113,22 @@ export class EtcdCluster implements AsyncDisposable {
     this.#running.get(name)?.kill(signal)
   }
 
+  /** All members lose all they had, at the addresses they had. */
+  async loseData(): Promise<void> {
+    await this.#killAll()
+    for (const { name } of this.#members) {
+      await rm(join(this.#home, name), { recursive: true, force: true })
+      this.run(name)
+    }
+    await this.#healthy()
+  }
+
   async close(): Promise<void> {
+    await this.#killAll()
+    await this.#remove()
+  }
+
+  async #killAll(): Promise<void> {
     await Promise.all(
       [...this.#running.values()].map((child) => {
         const exited = new Promise((resolve) => child.once('exit', resolve))
@@ -121,7 +136,6 @@ export class EtcdCluster implements AsyncDisposable {
         return exited
       }),
     )
-    await this.#remove()
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,7 +1,9 @@
+import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { EGpuErrorCode } from '@egpu/core'
 import { describe, expect, it } from 'vitest'
+import { writeJson } from '../../src/ownership/json-file.ts'
 import { OwnershipBook } from '../../src/ownership/ownership-book.ts'
 import { TokenBook } from '../../src/ownership/token-book.ts'
 import { folder } from '../helpers/folder.ts'
@@ -48,6 +50,33 @@ describe('the book of tokens', () => {
   })
 })
 
+describe('a file that is written again and again', () => {
+  it('is written once for all who asked while it was being written, with what is true then', async () => {
+    const path = join(folder(), 'file.json')
+    let [state, writes] = [0, 0]
+    const write = (): Promise<void> => {
+      state += 1
+      return writeJson(path, () => {
+        writes += 1
+        return state
+      })
+    }
+    await Promise.all(Array.from({ length: 100 }, write))
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toBe(100)
+    expect(writes).toBeLessThan(3)
+    await write()
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toBe(101)
+  })
+
+  it('tells all whose write failed, and is written again later', async () => {
+    const path = join(folder(), 'file.json')
+    const writes = [1, 2, 3].map(() => writeJson(path, () => ({ toJSON: () => assert.fail('broken') })))
+    expect((await Promise.allSettled(writes)).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+    await writeJson(path, () => 'whole')
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toBe('whole')
+  })
+})
+
 describe('the book of owners', () => {
   it('remembers who owns what, and who gave it up, after a restart', async () => {
     const path = join(folder(), 'owners.json')
@@ -71,6 +100,9 @@ describe('the book of owners', () => {
       { resource: 'job', owner: 'a', token: 0 },
       { resource: 'job', owner: 'a', token: '1' },
       { resource: 'job', owner: 7, token: 1 },
+      { resource: 'job', owner: '', token: 1 },
+      { resource: 'job', owner: '\u001b[2J', token: 1 },
+      { resource: 'job', owner: 'x'.repeat(100_000), token: 1 },
     ]
     for (const value of odd)
       expect(() => OwnershipBook.entry(value)).toThrow(expect.objectContaining(malformed) as Error)
@@ -79,6 +111,18 @@ describe('the book of owners', () => {
       owner: undefined,
       token: 1,
     })
+  })
+
+  it('has room for what others say, and for its own, whatever one peer says', async () => {
+    const book = await OwnershipBook.open()
+    for (let index = 0; index < 10_000; index += 1)
+      await book.hear({ resource: `lie ${index}`, owner: 'z', token: 1 }, 'liar')
+    await expect(book.hear({ resource: 'one more', owner: 'z', token: 1 }, 'liar')).rejects.toMatchObject(malformed)
+    // What is known already can change hands.
+    await book.hear({ resource: 'lie 7', owner: 'y', token: 2 }, 'liar')
+    await book.hear({ resource: 'job', owner: 'a', token: 1 }, 'another peer')
+    await book.put({ resource: 'own', owner: 'self', token: 1 })
+    expect(book.entries()).toHaveLength(10_002)
   })
 
   it('does not begin anew when its file is damaged', async () => {

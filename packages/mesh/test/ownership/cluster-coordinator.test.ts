@@ -156,6 +156,19 @@ describe('a renewal', () => {
     await expect(a.coordinator.renew(tenure)).rejects.toMatchObject(stale)
   })
 
+  it('is refused where another host has the same token: a cluster that was restored gives it twice', async () => {
+    const { clock, host } = rig()
+    const [a, restored] = [host('a'), rig().host('b')]
+    const tenure = await a.coordinator.acquire('job')
+    // What a asks from now on is answered by the cluster that b is in.
+    a.connection.transact = restored.connection.transact.bind(restored.connection)
+    a.connection.lease = restored.connection.lease.bind(restored.connection)
+    const other = await restored.coordinator.acquire('job')
+    expect(other.token).toBe(tenure.token)
+    await clock.advance(1_000)
+    await expect(a.coordinator.renew(tenure)).rejects.toMatchObject(stale)
+  })
+
   it('is refused from the moment another host took over', async () => {
     const { clock, host } = rig()
     const [a, b] = [host('a'), host('b')]

@@ -80,6 +80,35 @@ describe('an ownership that is held', () => {
     expect(holding.signal.aborted).toBe(true)
   })
 
+  it('is over when the host slept for longer than the lease, however little its clock counted', async () => {
+    const { clock, cluster } = await held()
+    let sleptMs = 0
+    const meter = (): { sleptMs(): number } => {
+      const before = sleptMs
+      return { sleptMs: () => sleptMs - before }
+    }
+    const coordinator = new ClusterCoordinator(cluster.connection(), { name: 'm', self: 'c', leaseSeconds, clock })
+    await using holding = new Holding(coordinator, await coordinator.acquire('another'), clock, meter)
+    await clock.advance(1_000)
+    sleptMs = 1_500
+    holding.assertHeld()
+    // Renewed meanwhile, so that sleep of before does not count any more.
+    await clock.advance(2_000)
+    sleptMs = 4_000
+    holding.assertHeld()
+    sleptMs = 600_000
+    expect(holding.isHeld).toBe(false)
+    expect(() => holding.assertHeld()).toThrow(/ran out while this host slept for 5\d{5} ms/)
+    expect(holding.signal.aborted).toBe(true)
+  })
+
+  it('that could not be renewed says why', async () => {
+    const { clock, connection, holding } = await held()
+    connection.isCut = true
+    await clock.advance(leaseSeconds * 1_000)
+    expect(holding.signal.reason).toMatchObject({ message: expect.stringMatching(/in time \(cut off\);/) as unknown })
+  })
+
   it('does not live on by an answer that came after the lease had ended', async () => {
     const { clock, connection, holding, other } = await held()
     const { renewed, answer } = slowed(connection)

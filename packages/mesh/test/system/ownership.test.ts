@@ -98,6 +98,21 @@ describe.skipIf(reason !== undefined)(`ownership in a real etcd${reason === unde
       await acquireAtLast(coordinator, 'afterwards')
     }))
 
+  it('is told by nobody once etcd lost its data: who held it stops, nobody begins, and both are told why', () =>
+    withEtcd(async ({ coordinator, hold, etcd }) => {
+      const [a, b] = [coordinator('a', short), coordinator('b')]
+      await acquireAtLast(b, 'another')
+      const holding = await hold(a, 'job')
+      await etcd.loseData()
+      while (!holding.signal.aborted) await new Promise((resolve) => setTimeout(resolve, 50))
+      expect(holding.signal.reason).toMatchObject({ code: EGpuErrorCode.StaleEpoch })
+      for (const each of [a, b])
+        await expect(acquireAtLast(each, 'job')).rejects.toMatchObject({
+          code: EGpuErrorCode.MalformedData,
+          message: expect.stringMatching(/went back from revision \d+ to 1: .*--bump-revision/) as unknown,
+        })
+    }))
+
   it('and who is there is told by the registry, also while a member is stopped', () =>
     withEtcd(async ({ etcd }) => {
       const open = (self: string): HostRegistry => etcdRegistry({ hosts: etcd.endpoints, self, leaseSeconds: 300 })

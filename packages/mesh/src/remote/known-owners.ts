@@ -1,5 +1,6 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
+import { within } from '../deadline.ts'
 import type { Coordinator, Ownership } from '../ownership/coordinator.ts'
 import type { TokenBook } from '../ownership/token-book.ts'
 
@@ -39,7 +40,7 @@ export class KnownOwners {
 
   async #ask(peerId: string, resource: string, token: number, signal: AbortSignal | undefined): Promise<Ownership> {
     const stop = new AbortController()
-    const patience = AbortSignal.any([AbortSignal.timeout(hearsayMs), stop.signal, ...(signal ? [signal] : [])])
+    const patience = within(hearsayMs, signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]))
     let now = `${this.#coordinator.name} does not say who does`
     try {
       for await (const state of this.#coordinator.watch(resource, { signal: patience })) {

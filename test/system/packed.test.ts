@@ -47,7 +47,7 @@ const budget: Readonly<Record<string, number>> = {
   '@egpu/driver-sim': 100,
   '@egpu/driver-wgpu': 310,
   '@egpu/mesh': 370,
-  '@egpu/migrator': 390,
+  '@egpu/migrator': 425,
 }
 
 describe('packed and installed', () => {
@@ -77,6 +77,33 @@ describe('packed and installed', () => {
     const bytes = outputFiles[0]?.contents ?? new Uint8Array()
     expect(bytes.byteLength).toBeGreaterThan(1_000)
     expect(gzipSync(bytes).byteLength / 1_000).toBeLessThan(most)
+  })
+
+  it.each(runtimes)('survive() does its work in a child of the installed package with %s', (runtime) => {
+    writeFileSync(
+      join(project, 'work.js'),
+      `import { simDriver } from '@egpu/driver-sim'
+      const work = {
+        id: 'count', needs: { runtimes: ['cpu', 'simulated'] }, progress: 0,
+        async restore(target, state) { work.progress = state?.progress ?? 0 },
+        resume() { work.timer ??= setInterval(() => (work.progress += 1) === 100 && work.done(), 2) },
+        async freeze() { return { progress: work.progress, parts: [], async *read() {}, async [Symbol.asyncDispose]() {} } },
+        async suspend() { work.timer = clearInterval(work.timer) },
+        release: () => work.suspend(),
+      }
+      work.finished = new Promise((resolve) => (work.done = resolve))
+      export default () => ({ drivers: [simDriver()], workload: work, config: { checkpointIntervalMs: 20 }, result: () => work.progress })`,
+    )
+    writeFileSync(
+      join(project, 'parent.js'),
+      `import { survive } from '@egpu/migrator/node'
+      let killed = 0
+      const run = survive(new URL('./work.js', import.meta.url), {
+        onEvent: ({ type }) => type === 'checkpoint-saved' && killed++ === 0 && process.kill(run.pid, 'SIGKILL'),
+      })
+      console.log(await run.finished)`,
+    )
+    expect(execFileSync(runtime, ['parent.js'], { cwd: project, encoding: 'utf8' })).toBe('100\n')
   })
 
   it.each(names)('%s keeps to its size budget', (name) => {

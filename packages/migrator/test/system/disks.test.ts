@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, statfs, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { EGpuError, EGpuErrorCode, EGpuManager } from '@egpu/core'
@@ -81,8 +81,72 @@ describe('a real file system', () => {
     await writeFile(join(directory, 'notes'), 'by a person')
     mount('-o', 'remount,ro', directory)
     await using store = directoryStore(directory)
-    await expect(store.acquire('job')).rejects.toThrow(/EROFS/)
+    await expect(store.acquire('job')).rejects.toMatchObject({
+      code: EGpuErrorCode.CheckpointFailed,
+      message: expect.stringMatching(/is on a file system that is read-only; mount it for writing.*\(EROFS\)/),
+    })
     mount('-o', 'remount,rw', directory)
     expect(await store.acquire('job')).toBe(1)
+  })
+
+  it('that gets full at any point of a save loses nothing, leaves nothing and says so', async (context) => {
+    context.skip(trouble !== undefined, `mounting needs root: ${trouble}`)
+    await using store = directoryStore(directory, { chunkBytes: 4_096 })
+    const token = await store.acquire('job')
+    const home = join(directory, 'workloads', 'w-job')
+    const parts = (progress: number) => ({ part: noise(64 * 1_024, progress) })
+    await write(store, 'job', token, 1, parts(1))
+    const files = (await readdir(home)).length
+    const { blocks, bsize, bfree } = await statfs(directory)
+    const used = (blocks - bfree) * bsize
+    let failures = 0
+    // Up to where all of it fits, a page of the disk at a time.
+    for (let room = 0; room < 40; room += 1) {
+      mount('-o', `remount,size=${used + room * bsize}`, directory)
+      const outcome = await write(store, 'job', token, 2, parts(2)).catch((error: unknown) => error)
+      mount('-o', 'remount,size=8m', directory)
+      if (outcome instanceof Error) {
+        failures += 1
+        expect(outcome).toMatchObject({ code: EGpuErrorCode.CheckpointFailed, cause: { code: 'ENOSPC' } })
+        expect(outcome.message).toContain('its disk is full; make room there')
+      } else await store.remove('job', (outcome as { generation: number }).generation)
+      expect((await store.list('job')).map(({ progress }) => progress)).toEqual([1])
+      expect((await readdir(home)).length).toBe(files)
+    }
+    expect(failures).toBeGreaterThan(10)
+    expect(failures).toBeLessThan(40)
+    await write(store, 'job', token, 3, parts(3))
+    expect(await readBack(await store.open('job', 1))).toEqual(parts(1))
+  })
+
+  it('that is unmounted has not lost its checkpoints, and has them again when it is back', async (context) => {
+    context.skip(trouble !== undefined, `mounting needs root: ${trouble}`)
+    const place = await mkdtemp(join(tmpdir(), 'egpu-place-'))
+    const stick = join(directory, 'stick')
+    await mkdir(stick)
+    try {
+      mount('--bind', stick, place)
+      await using store = directoryStore(place)
+      const token = await store.acquire('job')
+      await write(store, 'job', token, 1, { part: noise(100, 1) })
+      spawnSync('umount', [place])
+      for (const call of [
+        () => store.list('job'),
+        () => store.acquire('job'),
+        () => write(store, 'job', token, 2, {}),
+      ]) {
+        await expect(call()).rejects.toMatchObject({
+          code: EGpuErrorCode.CheckpointFailed,
+          message: expect.stringContaining('its disk unmounted?'),
+        })
+      }
+      expect(await readdir(place)).toEqual([])
+      mount('--bind', stick, place)
+      expect((await store.list('job')).map(({ progress }) => progress)).toEqual([1])
+      await write(store, 'job', token, 2, {})
+    } finally {
+      spawnSync('umount', [place])
+      await rm(place, { recursive: true, force: true })
+    }
   })
 })

@@ -91,6 +91,22 @@ describe('a store', () => {
   })
 })
 
+describe.skipIf(process.platform === 'win32')('a lock that is', () => {
+  it.each([
+    ['a pipe', async () => void spawnSync('mkfifo', [lock()])],
+    ['a directory', () => mkdir(lock())],
+    ['a link', () => symlink(join(home, 'elsewhere'), lock())],
+  ])('%s is named, and left to whoever made it', async (_, make) => {
+    await make()
+    await expect(storeIn().acquire('job')).rejects.toMatchObject({
+      code: EGpuErrorCode.CheckpointFailed,
+      message: expect.stringMatching(/store\/lock is .*remove/),
+    })
+    await rm(lock(), { recursive: true })
+    expect(await storeIn().acquire('job')).toBe(1)
+  })
+})
+
 describe('a lock that goes while it is held', () => {
   it('is made again: what was begun is committed, and others are kept out', async () => {
     const store = storeIn()

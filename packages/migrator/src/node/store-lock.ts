@@ -147,7 +147,9 @@ async function readOwner(fs: StoreFs, path: string): Promise<LockOwner | 'unsign
     return isSigned ? { nonce, host, pid: pid as number, thread, task, started, directory } : 'unsigned'
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof RangeError) return 'unsigned'
-    throw error
+    if (!EGpuError.is(error)) throw error
+    const message = `${path} is no file, so the store cannot be locked; remove it`
+    throw new EGpuError(EGpuErrorCode.CheckpointFailed, message, { cause: error })
   }
 }
 

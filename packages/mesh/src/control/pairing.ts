@@ -66,7 +66,7 @@ export function openPairing(self: PairingSelf, code: string = newPairingCode()):
       const keys = finish(socket, start, offer.share, [peerId, self.identity.nodeId], [offer.name, self.name])
       const proof = readProof(await nextOf(stream))
       if (!isOpen) {
-        refuse('the code was used by another host')
+        refuse('the code is not good any more: another host used it, or three others were wrong')
         return
       }
       if (!confirms(proof, keys)) {

@@ -20,6 +20,10 @@ export interface ControlServerOptions {
   readonly accept: (socket: TLSSocket, purpose: Purpose) => Promise<void>
 }
 
+interface Arrival extends Stranger {
+  readonly socket: Socket
+}
+
 /**
  * Listens for peers on all interfaces. A flood of strangers meets a limit and leaves those who are known alone; who says hello at
  * once gets in all the same, since those make room who have been silent for longest.
@@ -35,21 +39,21 @@ export async function controlServer({
     ALPNProtocols: [Purpose.Mesh, Purpose.Pair],
     handshakeTimeout: handshakeMs,
   })
-  const strangers = new Set<Stranger & { readonly socket: Socket }>()
+  const strangers = new Set<Arrival>()
   const sockets = new Set<Socket>()
   /** By remote port, since TLS wraps the raw socket in one of its own. */
-  const greeted = new Map<string, () => void>()
+  const arrived = new Map<string, Arrival>()
   server.on('connection', (socket: Socket) => {
-    const stranger = { socket, from: socket.remoteAddress ?? '', to: socket.localAddress ?? '' }
+    const [from, to] = [socket.remoteAddress ?? '', socket.localAddress ?? '']
+    const stranger = { socket, from, to, isSecured: false }
     socket.on('error', () => {})
     const key = keyOf(socket)
-    const known = (): void => void strangers.delete(stranger)
     sockets.add(socket)
-    greeted.set(key, known)
+    arrived.set(key, stranger)
     socket.once('close', () => {
-      known()
+      strangers.delete(stranger)
       // The port may have been taken by another connection meanwhile.
-      if (greeted.get(key) === known) greeted.delete(key)
+      if (arrived.get(key) === stranger) arrived.delete(key)
       sockets.delete(socket)
     })
     strangers.add(stranger)
@@ -60,13 +64,14 @@ export async function controlServer({
   })
   server.on('secureConnection', (socket: TLSSocket) => {
     socket.on('error', () => {})
-    const known = greeted.get(keyOf(socket))
+    const stranger = arrived.get(keyOf(socket))
+    if (stranger !== undefined) stranger.isSecured = true
     const purpose = Object.values(Purpose).find((name) => name === socket.alpnProtocol)
     if (purpose === undefined) {
       socket.destroy()
       return
     }
-    void accept(socket, purpose).finally(() => known?.())
+    void accept(socket, purpose).finally(() => stranger !== undefined && strangers.delete(stranger))
   })
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   await new Promise<void>((resolve, reject) => {

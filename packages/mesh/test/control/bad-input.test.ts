@@ -292,6 +292,18 @@ describe('those who only hold a line', () => {
     expect(strangers.at(-1)?.from).toBe('fe80::9999%thunderbolt0')
   })
 
+  it('without a handshake take no room from those who got through one', () => {
+    const pairing = { from: '10.0.0.1', to: '10.0.0.2', isSecured: true }
+    const strangers: Stranger[] = [pairing]
+    for (let each = 0; each < 10_000; each += 1) {
+      strangers.push({ ...pairing, isSecured: false })
+      const tooMany = whoMakesRoom(strangers)
+      if (tooMany !== undefined) strangers.splice(strangers.indexOf(tooMany), 1)
+    }
+    expect(strangers).toHaveLength(16)
+    expect(strangers[0]).toBe(pairing)
+  })
+
   it('after the handshake are cut off too', async () => {
     await using known = await side(() => true)
     const socket = await dialSecure(

@@ -1,4 +1,5 @@
-import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { chmodSync, linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
@@ -34,8 +35,9 @@ export function loadIdentity(directory: string, machine: string = machineTag()):
   const stored = readJson(path)
   if (stored === undefined) {
     const identity = identityOf(newPrivateKey())
-    writeJson(directory, 'identity.json', { version: 1, machine, privateKey: identity.privateKeyPem })
-    return identity
+    const isFirst = createJson(directory, 'identity.json', { version: 1, machine, privateKey: identity.privateKeyPem })
+    // Another program of this host made one at the same moment: there is to be one only.
+    return isFirst ? identity : loadIdentity(directory, machine)
   }
   const { machine: home, privateKey } = stored as { machine?: unknown; privateKey?: unknown }
   if (typeof privateKey !== 'string' || typeof home !== 'string')
@@ -105,12 +107,30 @@ function readJson(path: string): object | undefined {
 
 /** Whole or not at all: a reader never sees half a file. */
 function writeJson(directory: string, name: string, value: object): void {
-  const fresh = join(directory, `.${name}.${process.pid}`)
+  writeFresh(directory, name, value, (fresh) => renameSync(fresh, join(directory, name)))
+}
+
+/** Like `writeJson`, but leaves what is there already. Whether there was nothing. */
+function createJson(directory: string, name: string, value: object): boolean {
+  return writeFresh(directory, name, value, (fresh) => {
+    try {
+      linkSync(fresh, join(directory, name))
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+      // A file system without hard links.
+      renameSync(fresh, join(directory, name))
+    }
+    return true
+  })
+}
+
+function writeFresh<T>(directory: string, name: string, value: object, place: (fresh: string) => T): T {
+  const fresh = join(directory, `.${name}.${process.pid}.${randomBytes(4).toString('hex')}`)
   try {
     makeDirectorySync(directory, 0o700)
     writeFileSync(fresh, `${JSON.stringify(value, undefined, 2)}\n`, { mode: 0o600 })
     chmodSync(fresh, 0o600)
-    renameSync(fresh, join(directory, name))
+    return place(fresh)
   } catch (error) {
     throw unusable(directory, error)
   } finally {

@@ -1,10 +1,13 @@
 import { spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { X509Certificate } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
 import { EGpuErrorCode } from '@egpu/core'
+import { build } from 'esbuild'
 import { describe, expect, it } from 'vitest'
 import { fingerprint, temporaryIdentity } from '../../src/identity/identity.ts'
 import {
@@ -39,6 +42,35 @@ describe('the folder of a mesh', () => {
     expect(loadIdentity(directory, 'machine').nodeId).toBe(nodeId)
     expect(statSync(join(directory, 'identity.json')).mode & 0o777).toBe(0o600)
     expect(statSync(directory).mode & 0o777).toBe(0o700)
+  })
+
+  it('keeps one key also where several programs begin at the same moment', async () => {
+    const home = folder()
+    const outfile = join(home, 'first-start.mjs')
+    await build({
+      entryPoints: [fileURLToPath(new URL('./first-start.ts', import.meta.url))],
+      outfile,
+      bundle: true,
+      platform: 'node',
+      format: 'esm',
+      target: 'node20',
+      conditions: ['@egpu/source'],
+      banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)" },
+      logLevel: 'error',
+    })
+    const [threads, rounds] = [2, 20]
+    const gate = new Int32Array(new SharedArrayBuffer(4 * rounds))
+    const workers = Array.from({ length: threads }, () => new Worker(outfile, { workerData: { gate, home, threads } }))
+    const ids = await Promise.all(
+      workers.map(async (worker) => {
+        const [known] = (await once(worker, 'message')) as [readonly string[]]
+        return known
+      }),
+    )
+    for (let round = 0; round < rounds; round += 1) {
+      const { nodeId } = loadIdentity(join(home, String(round)), 'machine')
+      expect(ids.map((known) => known[round])).toEqual(Array.from({ length: threads }, () => nodeId))
+    }
   })
 
   it('copied to another machine is noticed before anything is said', () => {

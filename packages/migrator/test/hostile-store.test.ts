@@ -4,7 +4,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, truncate
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { EGpuErrorCode, systemClock } from '@egpu/core'
-import { CheckpointManager, memoryStore } from '@egpu/migrator'
+import { CheckpointManager, exportCheckpoint, importCheckpoint, memoryStore } from '@egpu/migrator'
 import { directoryStore } from '@egpu/migrator/node'
 import type { DirectoryStore } from '@egpu/migrator/node'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -239,6 +239,19 @@ it('a checkpoint whose list would be too long to be read is refused before the o
   })
   await store.close()
   expect((await storeIn().list('job')).map(({ progress }) => progress)).toEqual([1])
+})
+
+it('a checkpoint of little else than names is none of those that are refused', async () => {
+  const store = storeIn()
+  const empty = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [i === 0 ? '' : `${i}`, new Uint8Array()]))
+  const odd = { '[[[,,,{{{': noise(3, 1), '"\\"': noise(3, 2), '\\': noise(3, 3), '\0\n…': noise(3, 4) }
+  await write(store, 'job', await store.acquire('job'), 1, { ...empty, ...odd })
+  await store.close()
+  const later = storeIn()
+  expect(await later.damaged('job')).toEqual([])
+  expect(await readBack(await later.open('job', 1))).toEqual({ ...empty, ...odd })
+  const record = await importCheckpoint(memoryStore(), exportCheckpoint('job', await later.open('job', 1)))
+  expect(record.parts).toHaveLength(5_004)
 })
 
 it('ids that are no text do not share a directory', async () => {

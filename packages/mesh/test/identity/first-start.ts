@@ -14,4 +14,4 @@ for (let round = 0; round < gate.length; round += 1) {
   while (Atomics.load(gate, round) < threads);
   ids.push(loadIdentity(join(home, String(round)), 'machine').nodeId)
 }
-parentPort?.postMessage(ids)
+parentPort?.postMessage(ids, [])

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { createServer, type Socket } from 'node:net'
 import { plainAddress } from '../control/link-route.ts'
+import { whoMakesRoom, type Stranger } from '../control/strangers.ts'
 
 /** What a probe asks of the other end. */
 export const ProbeMode = { Echo: 1, Send: 2, Take: 3 } as const
@@ -15,8 +16,8 @@ export const mostProbeBytes: number = 1024 ** 3
 const headerDeadlineMs = 1_000
 const tokenLifeMs = 5_000
 const probeLifeMs = 30_000
-const mostConnections = 64
-const mostTokens = 256
+/** Probes of one peer over one link that were granted or are under way; it needs two. */
+const mostPerAddress = 8
 
 /**
  * The other end of latency and throughput probes: plain TCP, since TLS would be measured too. Serves only who shows a
@@ -24,6 +25,8 @@ const mostTokens = 256
  */
 export class ProbeServer implements AsyncDisposable {
   readonly #tokens = new Map<string, { readonly address: string; readonly until: number }>()
+  readonly #running = new Set<{ readonly address: string }>()
+  readonly #strangers = new Set<Stranger & { readonly socket: Socket }>()
   readonly #sockets = new Set<Socket>()
   readonly #server = createServer({ noDelay: true }, (socket) => this.#accept(socket))
 
@@ -41,13 +44,15 @@ export class ProbeServer implements AsyncDisposable {
     return (this.#server.address() as { port: number }).port
   }
 
-  /** A token for one probe from `address`; `undefined` while too many are out. */
+  /** A token for one probe from `address`; `undefined` while it has too many. */
   grant(address: string): string | undefined {
     const now = performance.now()
     for (const [token, { until }] of this.#tokens) if (until < now) this.#tokens.delete(token)
-    if (this.#tokens.size >= mostTokens) return undefined
+    const from = plainAddress(address)
+    const probes = [...this.#tokens.values(), ...this.#running].filter((probe) => probe.address === from)
+    if (probes.length >= mostPerAddress) return undefined
     const token = randomBytes(tokenBytes).toString('hex')
-    this.#tokens.set(token, { address: plainAddress(address), until: now + tokenLifeMs })
+    this.#tokens.set(token, { address: from, until: now + tokenLifeMs })
     return token
   }
 
@@ -63,14 +68,16 @@ export class ProbeServer implements AsyncDisposable {
 
   #accept(socket: Socket): void {
     socket.on('error', () => socket.destroy())
-    if (this.#sockets.size >= mostConnections) {
-      socket.destroy()
-      return
-    }
+    const stranger = { socket, from: socket.remoteAddress ?? '', to: socket.localAddress ?? '' }
     this.#sockets.add(socket)
+    this.#strangers.add(stranger)
+    const tooMany = whoMakesRoom([...this.#strangers])
+    tooMany?.socket.destroy()
+    if (tooMany !== undefined) this.#strangers.delete(tooMany)
     const limit = setTimeout(() => socket.destroy(), headerDeadlineMs)
     socket.once('close', () => {
       clearTimeout(limit)
+      this.#strangers.delete(stranger)
       this.#sockets.delete(socket)
     })
     let header = Buffer.alloc(0)
@@ -79,6 +86,7 @@ export class ProbeServer implements AsyncDisposable {
       if (header.length < headerBytes) return
       socket.off('data', read)
       clearTimeout(limit)
+      this.#strangers.delete(stranger)
       const life = setTimeout(() => socket.destroy(), probeLifeMs)
       socket.once('close', () => clearTimeout(life))
       this.#serve(socket, header)
@@ -96,8 +104,13 @@ export class ProbeServer implements AsyncDisposable {
       granted !== undefined &&
       granted.until >= performance.now() &&
       granted.address === plainAddress(socket.remoteAddress ?? '')
-    if (!isGranted || count > mostProbeBytes) socket.destroy()
-    else if (mode === ProbeMode.Echo) echo(socket, header.subarray(headerBytes))
+    if (!isGranted || count > mostProbeBytes) {
+      socket.destroy()
+      return
+    }
+    this.#running.add(granted)
+    socket.once('close', () => this.#running.delete(granted))
+    if (mode === ProbeMode.Echo) echo(socket, header.subarray(headerBytes))
     else if (mode === ProbeMode.Send) send(socket, count)
     else if (mode === ProbeMode.Take) take(socket, count - (header.length - headerBytes))
     else socket.destroy()
@@ -107,7 +120,8 @@ export class ProbeServer implements AsyncDisposable {
 /** What came in one piece with the header is the first message. */
 function echo(socket: Socket, first: Buffer): void {
   if (first.length > 0) socket.write(first)
-  socket.on('data', (chunk) => socket.write(chunk))
+  // Reads no more while the other end does not.
+  socket.pipe(socket)
 }
 
 function send(socket: Socket, count: number): void {

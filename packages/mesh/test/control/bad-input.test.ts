@@ -93,6 +93,33 @@ describe('input that was made to break something', () => {
     }
   }, 120_000)
 
+  it('as nesting without end, numbers that are none, or names of what every object has is answered or refused, and that is all', async () => {
+    await using sides = await pair()
+    const { a, b } = sides
+    b.plane.handle('echo', (body) => body)
+    b.plane.handle('offer', (body) => readOffer(body).length)
+    const { socket, answered } = await befriend(a, b)
+    const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
+    const bodies = [
+      deep,
+      `{"a":${deep}}`,
+      '[1e999]',
+      '{"__proto__":{"id":1},"constructor":1}',
+      '[{"id":"x","limits":{"a":1e999}}]',
+    ]
+    const types = ['echo', 'offer', '__proto__', 'constructor']
+    let id = 0
+    for (const type of types)
+      for (const body of bodies) {
+        const frame = Buffer.from(`    {"t":"request","id":${(id += 1)},"type":"${type}","body":${body}}`)
+        frame.writeUInt32BE(frame.length - 4)
+        socket.write(frame)
+      }
+    for (let each = 1; each <= id; each += 1) await answered(each)
+    const connection = await a.plane.dial({ host: '127.0.0.1', port: b.port })
+    expect(await connection.request('echo', 'alive')).toBe('alive')
+  })
+
   it('as any type of message over a real connection ends that connection at most', async () => {
     await using sides = await pair()
     const { a, b } = sides
@@ -198,16 +225,20 @@ describe('a hello', () => {
     expect(b.plane.connections()).toEqual([])
   })
 
-  it('of another protocol version is refused with both versions', async () => {
+  it.each([
+    [2, 3],
+    [0, 0],
+    [2 ** 53 - 1, 2 ** 53 - 1],
+  ])('of another protocol version, %d to %d, is refused with both versions', async (lowest, highest) => {
     await using sides = await pair()
     const { a, b } = sides
     const socket = await dialSecure(a.identity, '127.0.0.1', b.port, Purpose.Mesh, AbortSignal.timeout(5_000))
     const stream = new MessageStream(socket)
     const binding = exportedKey(socket, 'hello').toString('hex')
-    stream.send(helloMessage({ ...hello, versions: { lowest: 2, highest: 3 } }, binding))
+    stream.send(helloMessage({ ...hello, versions: { lowest, highest } }, binding))
     await stream.next(AbortSignal.timeout(5_000))
     const { message } = (await stream.next(AbortSignal.timeout(5_000))) as { message: string }
-    expect(message).toMatch(/speaks mesh protocol 2 to 3, this one 1 to 1; upgrade/)
+    expect(message).toContain(`speaks mesh protocol ${lowest} to ${highest}, this one 1 to 1; upgrade`)
   })
 })
 

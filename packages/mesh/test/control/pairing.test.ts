@@ -1,6 +1,10 @@
 import { connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
+import { dialSecure } from '../../src/control/control-plane.ts'
+import { MessageStream } from '../../src/control/message-stream.ts'
 import { newPairingCode, openPairing, pairWith, type PairingWindow } from '../../src/control/pairing.ts'
+import { Purpose } from '../../src/control/secure-socket.ts'
+import { spake2Share } from '../../src/control/spake2.ts'
 import { temporaryIdentity } from '../../src/identity/identity.ts'
 import { pairWithNeighbour } from '../../src/pair-with-neighbour.ts'
 import { side, type Side } from '../helpers/planes.ts'
@@ -59,9 +63,12 @@ describe('pairing by code', () => {
     await window.paired
   })
 
-  it.each(['123', 'abcd-efgh', '', undefined])('is refused before anybody is asked: %j', async (code) => {
-    await expect(pairWithNeighbour(typing, [], code as string, {})).rejects.toThrow(TypeError)
-  })
+  it.each(['123', 'abcd-efgh', '', '１２３４-５６７８', '١٢٣٤٥٦٧٨', '1234-56789', undefined])(
+    'is refused before anybody is asked: %j',
+    async (code) => {
+      await expect(pairWithNeighbour(typing, [], code as string, {})).rejects.toThrow(TypeError)
+    },
+  )
 
   it('counts guesses that are made at once one by one', async () => {
     const { window, room } = await waiting('1111-1111')
@@ -77,11 +84,38 @@ describe('pairing by code', () => {
     await expect(pairWith(second, at(room, window.code))).rejects.toThrow(/nobody waits for a pairing/)
   })
 
+  it('broken off at any step costs no attempt and leaves the code good', async () => {
+    const { window, room } = await waiting()
+    const share = `04${'0'.repeat(128)}`
+    const steps = [
+      [],
+      ['nonsense'],
+      [{ t: 'pair', version: 1, share, name: 'x' }],
+      [{ t: 'pair', version: 9, share, name: 'x' }],
+    ]
+    for (const messages of [...steps, ...steps]) {
+      const { identity } = typing
+      const socket = await dialSecure(identity, '127.0.0.1', room.port, Purpose.Pair, AbortSignal.timeout(20_000))
+      const stream = new MessageStream(socket)
+      for (const message of messages) stream.send(message)
+      socket.end()
+      await new Promise((resolve) => socket.resume().once('close', resolve))
+    }
+    // One that answers what it was told, and then goes.
+    const socket = await dialSecure(typing.identity, '127.0.0.1', room.port, Purpose.Pair, AbortSignal.timeout(20_000))
+    const stream = new MessageStream(socket)
+    const start = { role: 'a', w: 7n, secret: 9n } as const
+    stream.send({ t: 'pair', version: 1, share: spake2Share(start).toString('hex'), name: 'x' })
+    await expect(stream.next(AbortSignal.timeout(20_000))).resolves.toMatchObject({ t: 'pair' })
+    socket.destroy()
+    await pairWith(typing, at(room, window.code))
+    await window.paired
+  })
+
   it('finds a host that stands between the two, although it passes every message on', async () => {
     const code = '1234-5678'
     const { window, room } = await waiting(code)
     // Terminates TLS on both sides with a key of its own and relays the bytes inside.
-    const { dialSecure } = await import('../../src/control/control-plane.ts')
     const between = temporaryIdentity()
     const relay = await side(() => false, {
       identity: between,

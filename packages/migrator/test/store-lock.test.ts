@@ -123,6 +123,17 @@ describe('a lock that goes while it is held', () => {
     expect((await store.list('job')).map(({ progress }) => progress)).toEqual([3, 2, 1])
   })
 
+  it('is made again once, however many miss it at a time', async () => {
+    const store = storeIn()
+    const ids = Array.from({ length: 8 }, (_, i) => `job ${i}`)
+    const tokens = await Promise.all(ids.map((id) => store.acquire(id)))
+    for (let round = 1; round <= 5; round += 1) {
+      await rm(lock())
+      await Promise.all(ids.map((id, i) => write(store, id, tokens[i] as number, round, parts)))
+    }
+    for (const id of ids) expect(await store.list(id)).toHaveLength(5)
+  })
+
   it('does not let in what somebody else shut out in between', async () => {
     const store = storeIn()
     const token = await store.acquire('job')

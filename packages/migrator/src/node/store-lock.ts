@@ -35,6 +35,7 @@ export class StoreLock {
   readonly #fs: StoreFs
   readonly #directory: string
   readonly #owner: LockOwner
+  #taking: Promise<void> | undefined
 
   private constructor(fs: StoreFs, directory: string, owner: LockOwner) {
     this.#fs = fs
@@ -63,7 +64,9 @@ export class StoreLock {
     await this.assertPlace()
     if (await this.#isOurs()) return
     try {
-      await this.#take()
+      // Several may miss it at a time.
+      this.#taking ??= this.#take().finally(() => (this.#taking = undefined))
+      await this.#taking
     } catch (cause) {
       if (!EGpuError.is(cause)) throw cause
       throw new EGpuError(EGpuErrorCode.StaleEpoch, `this store has lost its directory: ${cause.message}`, { cause })
@@ -104,6 +107,7 @@ export class StoreLock {
       }
       const other = await readOwner(fs, this.#path)
       if (other === undefined) continue
+      if (other !== 'unsigned' && other.nonce === this.#owner.nonce) return
       if (other !== 'unsigned' && isAlive(other, this.#owner)) throw inUse(this.#directory, other)
       if (other === 'unsigned' && (await isYoung(fs, this.#path))) throw inUse(this.#directory, undefined)
       await fs.rename(this.#path, `${this.#path}.${randomBytes(16).toString('hex')}.left`)
@@ -140,17 +144,20 @@ async function readOwner(fs: StoreFs, path: string): Promise<LockOwner | 'unsign
     const owner = JSON.parse(Buffer.from(bytes).toString('utf8')) as Partial<LockOwner> | null
     const { nonce, host, pid, thread, task, started, directory } = owner ?? {}
     const isSigned =
-      typeof nonce === 'string' &&
-      typeof host === 'string' &&
-      Number.isSafeInteger(pid) &&
-      typeof directory === 'string'
-    return isSigned ? { nonce, host, pid: pid as number, thread, task, started, directory } : 'unsigned'
+      typeof nonce === 'string' && typeof host === 'string' && isNumber(pid) && typeof directory === 'string'
+    if (!isSigned) return 'unsigned'
+    // It becomes a part of a path.
+    return { nonce, host, pid, thread, task: isNumber(task) ? task : undefined, started, directory }
   } catch (error) {
     if (error instanceof SyntaxError || error instanceof RangeError) return 'unsigned'
     if (!EGpuError.is(error)) throw error
     const message = `${path} is no file, so the store cannot be locked; remove it`
     throw new EGpuError(EGpuErrorCode.CheckpointFailed, message, { cause: error })
   }
+}
+
+function isNumber(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) > 0
 }
 
 /** A process on another host cannot be asked, so it counts as alive. */

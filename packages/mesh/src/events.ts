@@ -25,7 +25,7 @@ interface EventPayloads {
   }
   /** A host that is not paired was heard of. */
   'neighbour-found': { readonly neighbour: Neighbour }
-  /** A connection was refused, by this host or the other. */
+  /** A connection was refused, by this host or the other; the same is told once in five seconds. */
   refused: Refusal
   'findings-changed': { readonly findings: readonly Finding[] }
   /** A listener threw. It stays subscribed. */

@@ -26,6 +26,7 @@ import { defaultPort, staticPeersOf, type MeshOptions } from './mesh-options.ts'
 import { Neighbours } from './neighbours.ts'
 import { OfferExchange } from './offer-exchange.ts'
 import type { Neighbour } from './peer.ts'
+import { RefusalGate } from './refusal-gate.ts'
 import { isSettled } from './settling.ts'
 import { plainText } from './text.ts'
 
@@ -48,6 +49,7 @@ export class MeshNode {
   /** Peers that were written down. */
   readonly #statics: ReadonlyMap<string, DialerTarget>
   readonly #trust: Trust
+  readonly #refusals = new RefusalGate()
   readonly #instance: string = randomBytes(8).toString('hex')
   readonly #hostTag: string
   readonly #probes = new ProbeServer()
@@ -127,6 +129,7 @@ export class MeshNode {
       members: this.members,
       neighbours: this.neighbours,
       topology: this.#topology,
+      unreadablePeers: () => this.#trust.trouble,
       onChanged: (findings) => this.events.emit('findings-changed', { findings }),
     })
     this.#discovery = new Discovery({
@@ -304,7 +307,7 @@ export class MeshNode {
 
   #refused(refusal: Refusal): void {
     if (refusal.error.code === EGpuErrorCode.PeerLost) return
-    this.events.emit('refused', refusal)
+    if (this.#refusals.isNews(refusal, performance.now())) this.events.emit('refused', refusal)
     if (refusal.error.code === EGpuErrorCode.IdentityCopied) this.diagnosis.copied(refusal.error.message)
   }
 }

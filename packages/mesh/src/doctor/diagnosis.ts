@@ -12,6 +12,8 @@ export interface DiagnosisOptions {
   readonly members: Members
   readonly neighbours: Neighbours
   readonly topology: Topology
+  /** Why it cannot be read who is paired. */
+  readonly unreadablePeers: () => string | undefined
   readonly onChanged: (findings: readonly Finding[]) => void
 }
 
@@ -41,7 +43,7 @@ export class Diagnosis {
 
   /** To be called after every change that may matter. */
   update(): void {
-    const { nodeId, machine, members, neighbours, topology, onChanged } = this.#options
+    const { nodeId, machine, members, neighbours, topology, unreadablePeers, onChanged } = this.#options
     const findings = meshFindings({
       inventory: machine.inventory,
       network: machine.network,
@@ -52,6 +54,7 @@ export class Diagnosis {
       unheard: members.unheard,
       bridgedCables: topology.bridgedCables(nodeId),
       copies: [...this.#copies],
+      unreadablePeers: unreadablePeers(),
     })
     const text = JSON.stringify(findings)
     if (text === this.#text) return

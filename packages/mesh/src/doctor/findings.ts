@@ -19,12 +19,15 @@ export interface Symptoms {
   readonly bridgedCables: readonly BridgedCable[]
   /** Messages about hosts that share a key. */
   readonly copies: readonly string[]
+  /** Why it cannot be read who is paired. */
+  readonly unreadablePeers: string | undefined
 }
 
 /** What a person should know about the cables between hosts, worst first. */
 export function meshFindings(symptoms: Symptoms): readonly Finding[] {
   const found = [
     ...copies(symptoms),
+    ...unreadable(symptoms),
     ...cycles(symptoms),
     ...missingDriver(symptoms),
     ...broken(symptoms),
@@ -49,6 +52,16 @@ function* copies({ copies: messages }: Symptoms): Generator<Finding> {
       seen: message,
       advice: 'On one of the two remove identity.json in the folder of the mesh, start it again, and pair it anew.',
     }
+}
+
+function* unreadable({ unreadablePeers: why }: Symptoms): Generator<Finding> {
+  if (why === undefined) return
+  yield {
+    code: 'peers-unreadable',
+    severity: 'error',
+    seen: `Nobody counts as paired: ${why}`,
+    advice: 'Restore peers.json in the folder of the mesh from a backup, or remove it and pair the hosts anew.',
+  }
 }
 
 function* cycles({ bridgedCables, network, inventory }: Symptoms): Generator<Finding> {

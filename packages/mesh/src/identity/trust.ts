@@ -8,6 +8,7 @@ export class Trust {
   readonly #directory: string
   readonly #isPaired: ((peerId: string) => boolean) | undefined
   #ids: ReadonlySet<string> = new Set()
+  #trouble: string | undefined
   #readAtMs = Number.NEGATIVE_INFINITY
 
   constructor(directory: string, isPaired: ((peerId: string) => boolean) | undefined) {
@@ -17,12 +18,14 @@ export class Trust {
 
   has(peerId: string): boolean {
     if (this.#isPaired !== undefined) return this.#isPaired(peerId)
-    const now = performance.now()
-    if (now - this.#readAtMs >= rememberMs) {
-      this.#ids = this.#read()
-      this.#readAtMs = now
-    }
+    this.#refresh()
     return this.#ids.has(peerId)
+  }
+
+  /** Why it cannot be read who is paired: nobody is then. */
+  get trouble(): string | undefined {
+    if (this.#isPaired === undefined) this.#refresh()
+    return this.#trouble
   }
 
   add(peer: PairedPeer): void {
@@ -36,12 +39,16 @@ export class Trust {
     return removePeer(this.#directory, peerId)
   }
 
-  #read(): ReadonlySet<string> {
+  #refresh(): void {
+    const now = performance.now()
+    if (now - this.#readAtMs < rememberMs) return
+    this.#readAtMs = now
     try {
-      return new Set(loadPeers(this.#directory).map(({ id }) => id))
-    } catch {
-      // A file that cannot be understood pairs nobody.
-      return new Set()
+      this.#ids = new Set(loadPeers(this.#directory).map(({ id }) => id))
+      this.#trouble = undefined
+    } catch (error) {
+      this.#ids = new Set()
+      this.#trouble = (error as Error).message
     }
   }
 }

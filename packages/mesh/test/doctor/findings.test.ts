@@ -19,6 +19,7 @@ const calm: Symptoms = {
   unheard: [],
   bridgedCables: [],
   copies: [],
+  unreadablePeers: undefined,
 }
 const inventory = (remote: Partial<RemoteHost> = {}, host: Partial<SysfsHost> = {}): CableInventory =>
   linuxInventory(
@@ -49,6 +50,12 @@ const codes = (symptoms: Partial<Symptoms>): readonly string[] =>
 describe('the doctor', () => {
   it('says nothing about a healthy cable', () => {
     expect(codes({ inventory: inventory() })).toEqual([])
+  })
+
+  it('says why nobody counts as paired', () => {
+    const [finding] = meshFindings({ ...calm, inventory: inventory(), unreadablePeers: 'peers.json is no list' })
+    expect(finding).toMatchObject({ code: 'peers-unreadable', severity: 'error' })
+    expect(finding?.seen).toContain('peers.json is no list')
   })
 
   it('finds a default route over a cable, also by way of a bridge', () => {

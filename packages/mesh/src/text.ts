@@ -3,5 +3,7 @@
  * direction of writing or halves of characters; 128 characters at most.
  */
 export function plainText(text: string): string {
-  return [...text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Cs}]/gu, '')].slice(0, 128).join('')
+  return Array.from(text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Cs}]/gu, ''))
+    .slice(0, 128)
+    .join('')
 }

@@ -5,7 +5,7 @@ import type { CheckpointStore } from './checkpoint/store.ts'
 import type { MigrationJournal } from './journal/journal.ts'
 import { checkConstraints } from './placement/constraints.ts'
 import type { PlacementConstraints } from './placement/constraints.ts'
-import type { ProbeHands } from './placement/probe.ts'
+import type { ProbeWith } from './placement/probes.ts'
 import { MigrationStrategy } from './strategy.ts'
 import type { MigrationPolicy } from './strategy.ts'
 
@@ -63,9 +63,10 @@ export interface MigrationConfig {
   readonly journal?: MigrationJournal | undefined
   /**
    * What an open target is measured with when its device comes, for up to 100 ms: link and speed as they are, not as
-   * their labels say. Opens each target once, which wakes a sleeping GPU. Default: nothing is measured.
+   * their labels say. A driver may have it: `probeHands` of `@egpu/driver-wgpu`. Opens each target once; that of a device
+   * which is known to sleep, after it woke. Default: nothing is measured.
    */
-  readonly probe?: ((open: OpenTarget) => ProbeHands | undefined) | undefined
+  readonly probe?: ProbeWith | undefined
   /** The processor as a target, or `false` to leave it out. Default `cpuTarget()`. */
   readonly cpu?: (() => OpenTarget) | false | undefined
 }

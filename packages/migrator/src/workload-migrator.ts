@@ -265,7 +265,10 @@ export class WorkloadMigrator implements AsyncDisposable {
     if (probe === undefined) return []
     const probes = new Probes({ host, rates: this.#context.rates, handsOf: probe })
     for (const { id, state } of host.devices ?? []) if (!deadStates.has(state)) probes.arrived(id)
-    return [host.on('ready', ({ device }) => probes.arrived(device.id))]
+    return [
+      host.on('ready', ({ device }) => probes.arrived(device.id)),
+      host.on('power-state-changed', ({ device }) => probes.powerChanged(device)),
+    ]
   }
 
   #memories(journal: MigrationJournal, clock: Clock, timeoutMs: number): Memories {

@@ -1,6 +1,6 @@
 import { EGpuErrorCode, RuntimeKind } from '@egpu/core'
-import type { ComputeTarget, WorkloadProfile } from '@egpu/core'
-import { chooseTarget, cpuTarget, estimate, probeTarget } from '@egpu/migrator'
+import type { Clock, ComputeTarget, WorkloadProfile } from '@egpu/core'
+import { chooseTarget, cpuTarget, estimate, probeTarget, WorkloadMigrator } from '@egpu/migrator'
 import { describe, expect, it } from 'vitest'
 import { RateBook } from '../src/placement/rate-book.ts'
 import { bench } from './helpers/bench.ts'
@@ -97,7 +97,87 @@ describe('probeTarget', () => {
   })
 })
 
+describe('probeTarget on a device that stops answering', () => {
+  const stalling = (clock: Clock, at: 'write' | 'compute') => {
+    let held = new Uint8Array()
+    const never = () => new Promise<never>(() => {})
+    return {
+      write: async (bytes: Uint8Array) => {
+        if (at === 'write') await never()
+        await clock.sleep(bytes.byteLength / 5e6)
+        held = bytes.slice()
+      },
+      read: async (byteLength: number) => {
+        await clock.sleep(byteLength / 5e6)
+        return held.subarray(0, byteLength)
+      },
+      compute: never,
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    }
+  }
+
+  it('is over when its time is, with an error where the link was not measured', async () => {
+    await using machine = await bench()
+    const { clock } = machine
+    const startedAt = clock.now()
+    const probe = probeTarget(far, stalling(clock, 'write'), { clock })
+    await expect(machine.until(probe)).rejects.toMatchObject({ code: EGpuErrorCode.Timeout })
+    expect(clock.now() - startedAt).toBe(100)
+  })
+
+  it('keeps what was measured before', async () => {
+    await using machine = await bench()
+    const { clock } = machine
+    const startedAt = clock.now()
+    const rates = await machine.until(probeTarget(far, stalling(clock, 'compute'), { clock }))
+    expect(Object.keys(rates)).toEqual(['latencyMs', 'linkGBps'])
+    expect(clock.now() - startedAt).toBe(100)
+  })
+
+  it('is abandoned at once by whoever asked', async () => {
+    await using machine = await bench()
+    const { clock } = machine
+    const stop = new AbortController()
+    const probe = probeTarget(far, stalling(clock, 'write'), { clock, signal: stop.signal })
+    stop.abort(new Error('enough'))
+    await expect(probe).rejects.toThrow('enough')
+  })
+})
+
 describe('a migrator that may measure', () => {
+  it('leaves a device that sleeps alone, and measures it when it has woken', async () => {
+    const opened: string[] = []
+    await using machine = await bench({
+      probe: (open) => {
+        opened.push(open.target.name)
+        return simHands(open)
+      },
+    })
+    const { clock, manager, migrator, boxes } = machine
+    await clock.advance(1_000)
+    expect(opened).toEqual(['A'])
+    boxes[0]?.gpus[0]?.suspend()
+    await clock.advance(1_000)
+    expect(manager.devices[0]?.powerState).toBe('suspended')
+    await machine.until(migrator.close())
+    const measured: string[] = []
+    await using second = new WorkloadMigrator(manager, {
+      probe: async (open) => {
+        measured.push(open.target.name)
+        return simHands(open)
+      },
+    })
+    await clock.advance(1_000)
+    expect(measured).toEqual([])
+    expect(manager.devices[0]?.powerState).toBe('suspended')
+    const [target] = await machine.until(manager.targets())
+    const open = await machine.until(manager.openTarget(target?.id ?? ''))
+    await machine.until(open.close())
+    await clock.advance(1_000)
+    expect(measured).toEqual(['A'])
+    await machine.until(second.close())
+  })
+
   it('believes what it measured over what targets say of themselves', async () => {
     for (const isMeasured of [true, false]) {
       await using machine = await bench({

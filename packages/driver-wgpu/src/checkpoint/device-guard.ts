@@ -46,7 +46,8 @@ export class DeviceGuard {
       size: 4,
       usage: BufferUsage.MapRead | BufferUsage.CopyDst,
     }))
-    await this.device.queue.onSubmittedWorkDone()
+    // Of a device that hangs it never comes back.
+    await abandonable(this.device.queue.onSubmittedWorkDone(), signal)
     await this.map(canary, MapMode.Read, signal)
     canary.unmap()
   }

@@ -1,5 +1,6 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions, Clock, ComputeTarget } from '@egpu/core'
+import { withDeadline } from '../deadline.ts'
 import type { MeasuredRates } from './rates.ts'
 
 /** What a probe needs to be able to do on an open target. Small buffers; freed by disposing of the hands. */
@@ -23,6 +24,8 @@ export interface ProbeOptions extends AbortOptions {
 /** A copy that takes this long has outgrown its latency. */
 const enoughMs = 2
 
+const latencyRounds = 5
+
 const firstBytes = 64 * 2 ** 10
 const mostBytes = 8 * 2 ** 20
 const firstFlops = 1e7
@@ -35,8 +38,10 @@ const fastestGBps = { removable: 8, internal: 64 }
 
 /**
  * Measures a target in at most `budgetMs`: latency and bandwidth both ways, compute and memory where the hands can. What
- * was written is read back and compared. Rejects with `EGPU_MALFORMED_DATA` when other bytes come back, or faster ones
- * than a link can carry: then they never reached the device.
+ * was written is read back and compared. What is not measured when the time is up is left out, and whatever still runs
+ * is abandoned. Rejects with `EGPU_TIMEOUT` when not even the link was measured by then, and with
+ * `EGPU_MALFORMED_DATA` when other bytes come back, or faster ones than a link can carry: then they never reached the
+ * device.
  */
 export async function probeTarget(
   target: ComputeTarget,
@@ -44,15 +49,43 @@ export async function probeTarget(
   options: ProbeOptions,
 ): Promise<MeasuredRates> {
   const { clock, signal, budgetMs = 100 } = options
+  let measured: MeasuredRates = {}
+  const learn = (more: MeasuredRates): void => void (measured = { ...measured, ...more })
+  try {
+    await withDeadline((inner) => measure(target, hands, { clock, budgetMs, signal: inner }, learn), {
+      clock,
+      ms: budgetMs,
+      signal,
+      what: `measuring ${target.name}`,
+    })
+  } catch (error) {
+    if (measured.linkGBps === undefined || !EGpuError.is(error, EGpuErrorCode.Timeout)) throw error
+  }
+  return measured
+}
+
+async function measure(
+  target: ComputeTarget,
+  hands: ProbeHands,
+  { clock, signal, budgetMs }: { readonly clock: Clock; readonly signal: AbortSignal; readonly budgetMs: number },
+  learn: (more: MeasuredRates) => void,
+): Promise<void> {
   const until = clock.now() + budgetMs
   const timed = async (work: () => Promise<unknown>): Promise<number> => {
+    signal.throwIfAborted()
     const startedAt = clock.now()
     await work()
+    // What comes back too late was not measured.
+    signal.throwIfAborted()
     return clock.now() - startedAt
   }
   const tiny = Uint8Array.of(1, 2, 3, 4)
   await hands.write(tiny, { signal })
-  const latencyMs = await timed(() => hands.write(tiny, { signal }))
+  // One of a busy machine may be longer than the copies it is taken from.
+  let latencyMs = Infinity
+  for (let round = 0; round < latencyRounds; round += 1) {
+    latencyMs = Math.min(latencyMs, await timed(() => hands.write(tiny, { signal })))
+  }
 
   /** Grows the job until it takes long enough to tell, within its share of what is left of the budget. */
   const rate = async (
@@ -68,7 +101,8 @@ export async function probeTarget(
       const next = Math.min(most, size * Math.max(2, Math.min(64, enoughMs / Math.max(ms, 0.01))))
       // The next would take about so much longer.
       if (ms >= enoughMs || size >= most || ms * (next / size) > left)
-        return size / Math.max(ms - latencyMs, ms / 100, 1e-6)
+        // A copy that is mostly latency says no more than that it is twice as fast.
+        return size / Math.max(ms - latencyMs, ms / 2, 1e-6)
       size = next
     }
   }
@@ -83,18 +117,18 @@ export async function probeTarget(
     got = await hands.read(Math.floor(size), { signal })
   })
   refuse(target, sent, got, Math.max(toDevice, fromDevice) / 1e6)
+  learn({ latencyMs, linkGBps: { toDevice: toDevice / 1e6, fromDevice: fromDevice / 1e6 } })
   const compute = hands.compute?.bind(hands)
   const stream = hands.stream?.bind(hands)
-  const flopsPerMs = compute && (await rate(firstFlops, 1e15, 0.6, (flops) => compute(flops, { signal })))
-  const bytesPerMs = stream && (await rate(firstBytes, 2 ** 40, 0.9, (bytes) => stream(bytes, { signal })))
-  const dispatchMs = compute && (await timed(() => compute(1, { signal })))
-  return {
-    latencyMs,
-    linkGBps: { toDevice: toDevice / 1e6, fromDevice: fromDevice / 1e6 },
-    ...(flopsPerMs === undefined ? {} : { flops: flopsPerMs * 1e3 }),
-    ...(bytesPerMs === undefined ? {} : { memoryGBps: bytesPerMs / 1e6 }),
-    ...(dispatchMs === undefined ? {} : { dispatchMs }),
+  if (compute !== undefined) {
+    const flopsPerMs = await rate(firstFlops, 1e15, 0.6, (flops) => compute(flops, { signal }))
+    learn({ flops: flopsPerMs * 1e3 })
   }
+  if (stream !== undefined) {
+    const bytesPerMs = await rate(firstBytes, 2 ** 40, 0.9, (bytes) => stream(bytes, { signal }))
+    learn({ memoryGBps: bytesPerMs / 1e6 })
+  }
+  if (compute !== undefined) learn({ dispatchMs: await timed(() => compute(1, { signal })) })
 }
 
 function refuse(target: ComputeTarget, sent: Uint8Array, got: Uint8Array, gBps: number): void {

@@ -1,6 +1,6 @@
 /**
  * Gathers in artefacts/device-wgpu/ what the WebGPU run on real GPUs needs on a machine that has an NVIDIA driver but
- * neither Node nor a network: this Node, the bench as one file, Dawn, koffi, and from Debian the Vulkan loader with what
+ * neither Node nor a network: this Node, the bench bundled, Dawn, koffi, and from Debian the Vulkan loader with what
  * NVIDIA's driver and Mesa's device-select layer want. About 42 MB. Then, there: `sh test/device/wgpu.sh`.
  */
 import { execFileSync } from 'node:child_process'
@@ -29,9 +29,15 @@ const debian = [
 rmSync(home, { recursive: true, force: true })
 mkdirSync(join(home, 'debian'), { recursive: true })
 await build({
-  entryPoints: [join(root, 'test/device/wgpu.ts')],
-  outfile: join(home, 'run.mjs'),
+  entryPoints: {
+    run: join(root, 'test/device/wgpu.ts'),
+    // Loaded by `survive`, by these names.
+    'survive-work': join(root, 'test/device/survive-work.ts'),
+    'survive-child': join(root, 'packages/migrator/src/node/survive/child.ts'),
+  },
+  outdir: home,
   bundle: true,
+  splitting: true,
   format: 'esm',
   platform: 'node',
   target: 'node20',
@@ -52,7 +58,14 @@ cpSync(join(koffi, '../@koromix/koffi-linux-x64'), join(modules, '@koromix/koffi
   dereference: true,
 })
 cpSync(join(room, 'src/native'), join(home, 'native'), { recursive: true })
-writeFileSync(join(home, 'package.json'), JSON.stringify({ type: 'module', imports: { '#native/*': './native/*' } }))
+cpSync(join(root, 'packages/migrator/src/node/chunks/worker.js'), join(home, 'chunk-worker.js'))
+cpSync(join(root, 'packages/migrator/src/node/survive/parent-watch.js'), join(home, 'parent-watch.js'))
+const inside = {
+  '#native/*': './native/*',
+  '#chunk-worker': './chunk-worker.js',
+  '#parent-watch': './parent-watch.js',
+}
+writeFileSync(join(home, 'package.json'), JSON.stringify({ type: 'module', imports: inside }))
 execFileSync('apt-get', ['-q', 'download', ...debian], { cwd: join(home, 'debian'), stdio: 'inherit' })
 const node = join(home, 'node')
 cpSync(realpathSync(process.execPath), node, { dereference: true })

@@ -20,4 +20,4 @@ for icd in /usr/share/vulkan/icd.d/nvidia_icd.json /etc/vulkan/icd.d/nvidia_icd.
   /usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json; do
   if [ -e "$icd" ]; then export VK_DRIVER_FILES="$icd" VK_ICD_FILENAMES="$icd"; fi
 done
-exec /tmp/egpu-node --expose-gc artefacts/device-wgpu/run.mjs
+exec /tmp/egpu-node --expose-gc artefacts/device-wgpu/run.js

@@ -125,6 +125,19 @@ describe('probeTarget on a device that stops answering', () => {
     expect(clock.now() - startedAt).toBe(100)
   })
 
+  it('takes a pause of the machine for no property of the link', async () => {
+    await using machine = await bench()
+    const { clock } = machine
+    const steady = stalling(clock, 'compute')
+    let writes = 0
+    const write = async (bytes: Uint8Array) => {
+      await steady.write(bytes)
+      if ((writes += 1) === 7) await clock.sleep(10)
+    }
+    const rates = await machine.until(probeTarget(far, { ...steady, write }, { clock }))
+    expect(rates.linkGBps?.toDevice).toBeCloseTo(5, 0)
+  })
+
   it('keeps what was measured before', async () => {
     await using machine = await bench()
     const { clock } = machine

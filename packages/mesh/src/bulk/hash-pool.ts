@@ -49,7 +49,6 @@ class HashPool {
     // Found by name, so that it is the same file from the sources and from the built package.
     const worker = new Worker(createRequire(import.meta.url).resolve('#hash-worker'))
     const hand: Hand = { worker, jobs: new Map() }
-    worker.unref()
     worker.on('message', ({ id, sha256 }: { id: number; sha256: string }) => {
       hand.jobs.get(id)?.resolve(sha256)
       hand.jobs.delete(id)
@@ -57,6 +56,8 @@ class HashPool {
     })
     worker.on('error', (error) => this.#drop(hand, error))
     worker.on('exit', () => this.#drop(hand, new EGpuError(EGpuErrorCode.Closed, 'a hashing thread has ended')))
+    // After the listeners, since one for messages counts as somebody who waits.
+    worker.unref()
     this.#hands.push(hand)
     return hand
   }

@@ -41,7 +41,6 @@ class ChunkWorker {
   constructor(path: string, onEnd: (worker: ChunkWorker) => void) {
     const worker = new Worker(path, { execArgv: [] })
     this.#worker = worker
-    worker.unref()
     worker.on('online', () => (this.#isUp = true))
     worker.on('message', ({ id, result, error = '', noZstd = false }: Answer) => {
       const waiting = this.#waiting.get(id)
@@ -57,6 +56,8 @@ class ChunkWorker {
     }
     worker.on('error', end)
     worker.on('exit', (code) => end(new Error(`the thread that hashes ended with ${code}`)))
+    // After the listeners, since one for messages counts as somebody who waits.
+    worker.unref()
   }
 
   /** It runs, and takes no tenth of a second to begin. */

@@ -18,7 +18,7 @@ try {
     entryPoints: {
       run: join(chaos, 'run.ts'),
       life: join(chaos, 'processes', 'life.ts'),
-      'short-work': join(migrator, 'test', 'helpers', 'short-work.ts'),
+      'short-work': join(chaos, 'processes', 'short-work.ts'),
       'survive-child': join(migrator, 'src', 'node', 'survive', 'child.ts'),
     },
     outdir: home,

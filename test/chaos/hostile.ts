@@ -6,6 +6,7 @@ import { cpuTarget, MigrationStrategy, WorkloadMigrator } from '@egpu/migrator'
 import { sha256, undisturbedField } from '../../packages/cli/src/demo/scenario.ts'
 import { FieldWorkload } from '../../packages/cli/src/demo/workload.ts'
 import type { FieldOptions } from '../../packages/cli/src/demo/workload.ts'
+import type { SeedOptions } from '../../packages/migrator/test/helpers/seeds.ts'
 
 export interface HostileOutcome {
   readonly seeds: number
@@ -57,15 +58,7 @@ const repeatEvery = 20
  * Several boxes with several GPUs, several workloads, and up to a dozen things broken at any time, on a machine that is
  * set up anew for each seed. In the end everything is plugged in and every workload has to finish.
  */
-export async function hostile({
-  first,
-  seeds,
-  onProgress,
-}: {
-  readonly first: number
-  readonly seeds: number
-  readonly onProgress?: (done: number) => void
-}): Promise<HostileOutcome> {
+export async function hostile({ first = 1, seeds, onProgress }: SeedOptions): Promise<HostileOutcome> {
   const failures: { seed: number; message: string }[] = []
   let workloads = 0
   let disturbed = 0

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { chaos as kills } from '../../packages/migrator/test/helpers/chaos.ts'
 import { schedules } from '../../packages/migrator/test/helpers/schedules.ts'
+import type { SeedOptions } from '../../packages/migrator/test/helpers/seeds.ts'
 import { hostile } from './hostile.ts'
 import { processes } from './processes/processes.ts'
 import { spine } from './spine.ts'
@@ -11,9 +12,7 @@ const usage =
 interface Part {
   /** How often, where nobody says. */
   readonly seeds: number
-  run(options: { first: number; seeds: number; onProgress: (done: number) => void }): Promise<{
-    readonly failures: readonly unknown[]
-  }>
+  run(options: SeedOptions): Promise<{ readonly failures: readonly unknown[] }>
 }
 
 const parts: Readonly<Record<string, Part>> = {

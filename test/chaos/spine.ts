@@ -1,5 +1,6 @@
 import { VirtualClock } from '@egpu/driver-sim'
 import { runScenario, sha256, undisturbedField } from '../../packages/cli/src/demo/scenario.ts'
+import type { SeedOptions } from '../../packages/migrator/test/helpers/seeds.ts'
 
 export interface ChaosOutcome {
   readonly seeds: number
@@ -15,15 +16,7 @@ export interface ChaosOutcome {
 const field = { size: 32, steps: 300, batch: 10 } as const
 
 /** The demo's scenario in virtual time, once per seed. */
-export async function spine({
-  first,
-  seeds,
-  onProgress,
-}: {
-  readonly first: number
-  readonly seeds: number
-  readonly onProgress?: (done: number) => void
-}): Promise<ChaosOutcome> {
+export async function spine({ first = 1, seeds, onProgress }: SeedOptions): Promise<ChaosOutcome> {
   const begun = performance.now()
   const failures: { seed: number; message: string }[] = []
   let maxLostSteps = 0

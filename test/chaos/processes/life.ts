@@ -1,13 +1,10 @@
-import { createHash } from 'node:crypto'
-import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { EGpuManager, systemClock } from '@egpu/core'
-import type { OpenTarget, SavedState } from '@egpu/core'
+import { EGpuManager } from '@egpu/core'
 import { simDriver } from '@egpu/driver-sim'
 import { WorkloadMigrator } from '@egpu/migrator'
 import { directoryJournal, directoryStore } from '@egpu/migrator/node'
-import { Mixer, mixed } from '../../../packages/migrator/test/helpers/mixer.ts'
-import { steps, words } from './protocol.ts'
+import { CheckedMixer } from './checked-mixer.ts'
+import { life as task } from './protocol.ts'
 import type { FromLife, KillAt } from './protocol.ts'
 import { pointedFs, pointedJournal } from './points.ts'
 import type { Point } from './points.ts'
@@ -23,26 +20,6 @@ const point: Point = (name) => {
 }
 
 const say = (message: FromLife): void => void process.send?.(message)
-
-/** Holds every state that it is to go on from against the one that belongs to its progress. */
-class CheckedMixer extends Mixer {
-  override async restore(
-    target: OpenTarget,
-    state: SavedState | undefined,
-    options: { signal?: AbortSignal | undefined },
-  ): Promise<void> {
-    if (state !== undefined) await check(state)
-    await super.restore(target, state, options)
-    say({ type: 'resumed', progress: this.progress })
-  }
-}
-
-async function check(state: SavedState): Promise<void> {
-  const hash = createHash('sha256')
-  for await (const piece of state.read('words')) hash.update(piece)
-  if (hash.digest('hex') === mixed(words, state.progress)) return
-  say({ type: 'torn', message: `what was saved at ${state.progress} is not what belongs there` })
-}
 
 /** From the start of the process to the end of the work, or until it is killed: nothing but the directory is left then. */
 async function live(): Promise<void> {
@@ -78,16 +55,14 @@ async function live(): Promise<void> {
   const isRemembered = (await migrator.interrupted()).some(({ workloadId }) => workloadId === 'job')
   say({ type: 'born', isRemembered })
   const mixer = new CheckedMixer({
-    clock: systemClock,
     id: 'job',
-    words,
-    steps,
+    ...task,
+    directory,
+    say,
     fault: (call) => {
       point(`workload ${call}`)
       return undefined
     },
-    // Two processes at work at once would take turns in here.
-    onStep: (progress) => appendFileSync(join(directory, 'ledger'), `${process.pid} ${progress}\n`),
   })
   const run = migrator.run(mixer, { keepCheckpoints: true })
   const moving = setInterval(() => {

@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os'
+import type { SeedOptions } from '../../../packages/migrator/test/helpers/seeds.ts'
 import { KillPlan } from './kill-plan.ts'
 import { surviveWork } from './survive-work.ts'
 import { takeLives } from './work.ts'
@@ -33,15 +34,7 @@ const surviveEvery = 10
  * Real processes killed by SIGKILL, at random moments from their first instruction to their last and at every named point
  * of the store, the journal and the work, until so many are and no point is left. A few works at a time.
  */
-export async function processes({
-  first,
-  seeds,
-  onProgress,
-}: {
-  readonly first: number
-  readonly seeds: number
-  readonly onProgress?: (done: number) => void
-}): Promise<ProcessOutcome> {
+export async function processes({ first = 1, seeds, onProgress }: SeedOptions): Promise<ProcessOutcome> {
   const plan = await KillPlan.make()
   const works: Work[] = []
   let begun = 0

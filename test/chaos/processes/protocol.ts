@@ -1,6 +1,14 @@
-/** What each work computes. */
-export const words: number = 512
-export const steps: number = 120
+/** What a work computes. */
+export interface Task {
+  readonly words: number
+  readonly steps: number
+}
+
+/** In a process that is killed at each of its points. */
+export const life: Task = { words: 512, steps: 120 }
+
+/** In a child of `survive`: long enough to be killed several times. */
+export const survived: Task = { words: 4_096, steps: 500 }
 
 /** Where a process ends itself: when it comes by this place for so many times. */
 export interface KillAt {

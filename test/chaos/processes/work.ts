@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { seededRandom } from '@egpu/driver-sim'
 import { mixed } from '../../../packages/migrator/test/helpers/mixer.ts'
@@ -6,8 +6,8 @@ import type { Kill, KillPlan } from './kill-plan.ts'
 import { LifeProcess } from './life-process.ts'
 import type { LifeEnd } from './life-process.ts'
 import { inOwnDirectory } from './own-directory.ts'
-import { steps, words } from './protocol.ts'
-import type { FromLife } from './protocol.ts'
+import { life as task } from './protocol.ts'
+import { turnsIn, Witness } from './witness.ts'
 
 /** What became of one work. */
 export interface Work {
@@ -23,7 +23,7 @@ export interface Work {
 /** In one of so many works a second process waits for the first to die, and goes on in its place. */
 const standByEvery = 3
 
-const reference = mixed(words, steps)
+const reference = mixed(task.words, task.steps)
 
 /**
  * One work that takes several processes, each of which is killed and leaves only a store and a journal. Seen from outside:
@@ -73,60 +73,6 @@ async function live(directory: string, kill: Kill | undefined, witness: Witness,
   if (end !== 'killed' || witness.result !== undefined) standBy.kill()
   const after = await standBy.ended
   return typeof after === 'object' ? after : end
-}
-
-/** Holds what processes say against what they said before. */
-class Witness {
-  result: string | undefined
-  doubleOwners = 0
-  lost = 0
-  tornLoads = 0
-  readonly problems: string[] = []
-  #promised = 0
-  #isRemembered = false
-
-  get hasCheckpoint(): boolean {
-    return this.#promised > 0
-  }
-
-  hear(message: FromLife): void {
-    switch (message.type) {
-      case 'born':
-        if (this.#isRemembered && !message.isRemembered) this.#lose('the journal has forgotten the work')
-        return
-      case 'remembered':
-        this.#isRemembered = message.isSo
-        return
-      case 'resumed': {
-        const { progress } = message
-        if (progress < this.#promised) this.#lose(`went on from ${progress}, though ${this.#promised} had been saved`)
-        return
-      }
-      case 'saved':
-        this.#promised = Math.max(this.#promised, message.progress)
-        return
-      case 'torn':
-        this.tornLoads += 1
-        this.problems.push(message.message)
-        return
-      case 'finished':
-        this.result ??= message.result
-        this.doubleOwners += message.doubleOwners
-    }
-  }
-
-  #lose(problem: string): void {
-    this.lost += 1
-    this.problems.push(problem)
-  }
-}
-
-/** How often a process did another step after a different one had begun to work. */
-async function turnsIn(directory: string): Promise<number> {
-  const lines = (await readFile(join(directory, 'ledger'), 'utf8').catch(() => '')).trim().split('\n')
-  const pids = lines.map((line) => line.split(' ')[0])
-  const turns = pids.filter((pid, i) => pid !== pids[i - 1])
-  return turns.length - new Set(turns).size
 }
 
 /** What a process that ended in order should have removed. */

@@ -38,6 +38,7 @@ export class Arrivals {
   #startOn: string | undefined
   #isHopeless = false
   #noTarget: EGpuError | undefined
+  #storeFailure: EGpuError | undefined
   readonly #notice: Notice
 
   constructor(options: ArrivalsOptions) {
@@ -69,6 +70,11 @@ export class Arrivals {
   /** Why the last search found no target. */
   get noTarget(): EGpuError | undefined {
     return this.#noTarget
+  }
+
+  /** Why the last attempt failed, where it was for the store: it is used by another, or cannot be. */
+  get storeFailure(): EGpuError | undefined {
+    return this.#storeFailure
   }
 
   /** When a parked workload should look again at the latest. */
@@ -174,6 +180,7 @@ export class Arrivals {
     const { stop, refusals } = this.#options
     const { target } = attempt
     if (!stop.aborted) {
+      this.#storeFailure = EGpuError.is(error, EGpuErrorCode.CheckpointFailed) ? error : undefined
       if (target !== undefined) {
         refusals.note(target.id, this.#now(), messageOf(error), EGpuError.is(error, EGpuErrorCode.WorkloadFailed))
         if (saysLost(error)) this.noteLoss(target)

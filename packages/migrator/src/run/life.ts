@@ -1,9 +1,7 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
-import type { ComputeTarget } from '@egpu/core'
 import { journalTarget } from '../journal/journal.ts'
 import { causeOf } from './cause.ts'
 import type { Cause } from './cause.ts'
-import { deferred, quiet } from './deferred.ts'
 import { depart, takeOff } from './departure.ts'
 import { Leaving } from './leaving.ts'
 import type { Next } from './leaving.ts'
@@ -18,7 +16,6 @@ import { RunState } from './workload-run.ts'
 export class Life {
   readonly #parts: RunParts
   readonly #leaving: Leaving
-  readonly #started = deferred<ComputeTarget>()
   /** A move has made the work stand still since then. */
   #stillSince: number | undefined
 
@@ -31,17 +28,11 @@ export class Life {
       },
       onArrived: (placement, cause) => this.#arrived(placement, cause),
     })
-    quiet(this.#started.promise)
-  }
-
-  /** Resolves when it works for the first time; rejects like `live`. */
-  get started(): Promise<ComputeTarget> {
-    return this.#started.promise
   }
 
   /** Resolves when all work is done. `after`: an earlier run of it that is still being cleaned up. */
   async live(after: Promise<void> | undefined): Promise<void> {
-    const { work, station, arrivals, recollection, moves, schedule, ending } = this.#parts
+    const { work, station, arrivals, recollection, moves, schedule, ending, started } = this.#parts
     await after
     arrivals.recall(await recollection.recall())
     let next: Next = causeOf(work, 'requested', this.#now())
@@ -55,7 +46,7 @@ export class Life {
     station.settle()
     schedule.end(ending.closed())
     if (outcome.ok) return
-    this.#started.reject(outcome.error)
+    started.reject(outcome.error)
     throw outcome.error
   }
 
@@ -70,7 +61,7 @@ export class Life {
   }
 
   #arrived(placement: Placement, { move, reason }: Cause): void {
-    const { work, station, homes, schedule, reviews, situation, moves, recollection } = this.#parts
+    const { work, station, homes, schedule, reviews, situation, moves, recollection, started } = this.#parts
     const { target } = placement
     station.placement = placement
     station.state = RunState.Running
@@ -87,7 +78,7 @@ export class Life {
     recollection.note({ where: journalTarget(target), last: journalTarget(target), moving: undefined })
     moves.settle(target)
     station.settle()
-    this.#started.resolve(target)
+    started.resolve(target)
   }
 
   /** Until something has to be done about it, the workload works and is saved now and then. */

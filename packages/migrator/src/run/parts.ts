@@ -1,10 +1,12 @@
-import type { Checkpointable } from '@egpu/core'
+import type { Checkpointable, ComputeTarget } from '@egpu/core'
 import { forbidden } from '../placement/constraints.ts'
 import { Wakeup } from '../wakeup.ts'
 import { Arrivals } from './arrivals.ts'
 import { Cadence } from './cadence.ts'
 import { graceMs } from './context.ts'
 import type { RunContext } from './context.ts'
+import { deferred, quiet } from './deferred.ts'
+import type { Deferred } from './deferred.ts'
 import { Ending } from './ending.ts'
 import { Homes } from './homes.ts'
 import { Moves } from './moves.ts'
@@ -38,6 +40,8 @@ export interface RunParts {
   readonly moves: Moves
   readonly ending: Ending
   readonly wakeup: Wakeup
+  /** Settles when it works for the first time, or waits for its store. */
+  readonly started: Deferred<ComputeTarget>
 }
 
 export function partsOf(context: RunContext, workload: Checkpointable, options: RunOptions): RunParts {
@@ -76,9 +80,12 @@ export function partsOf(context: RunContext, workload: Checkpointable, options: 
   const moves = new Moves(wake)
   const view = (): Situation['view'] => situation.view
   const arrivals = new Arrivals({ context, work, saver, refusals, wake, view, stop: ending.signal, startOn })
+  const started = deferred<ComputeTarget>()
+  quiet(started.promise)
   const onPark = (): void => {
     station.state = RunState.Parked
     station.settle()
+    if (arrivals.storeFailure !== undefined) started.reject(arrivals.storeFailure)
   }
   return {
     context,
@@ -96,5 +103,6 @@ export function partsOf(context: RunContext, workload: Checkpointable, options: 
     moves,
     ending,
     wakeup,
+    started,
   }
 }

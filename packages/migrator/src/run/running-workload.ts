@@ -25,9 +25,8 @@ export class RunningWorkload implements WorkloadRun, Warned {
   constructor(context: RunContext, workload: Checkpointable, options: RunOptions, after: Promise<void> | undefined) {
     this.workload = workload
     this.#parts = partsOf(context, workload, options)
-    const life = new Life(this.#parts)
-    this.started = life.started
-    this.finished = life.live(after)
+    this.started = this.#parts.started.promise
+    this.finished = new Life(this.#parts).live(after)
     this.over = this.#cleanUp(options.keepCheckpoints ?? false)
   }
 

@@ -248,7 +248,11 @@ export class Saver {
 
   #ask<T>(what: string, work: (signal: AbortSignal) => Promise<T>, ms: number = this.#options.timeoutMs): Promise<T> {
     const { clock, workload } = this.#options
-    return withDeadline(work, { clock, ms, what: `${what} of ${workload.id}` })
+    return withDeadline(work, { clock, ms, what: `${what} of ${workload.id}` }).catch((cause: unknown) => {
+      if (!EGpuError.is(cause, EGpuErrorCode.Timeout)) throw cause
+      const message = `the checkpoint store does not answer: ${cause.message}`
+      throw new EGpuError(EGpuErrorCode.CheckpointFailed, message, { cause })
+    })
   }
 
   #tellDamaged(generation: number, error: unknown): void {

@@ -23,8 +23,10 @@ export interface RunOptions extends AbortOptions {
   readonly priority?: number | undefined
   /**
    * Keep the checkpoints of finished work, so that little is computed again should the process die before its result is
-   * stored: a later run then goes on from the last of them, as old as the time between two. Remove them with `migrator.checkpoints.forget(id)`.
-   * Default false: they are removed once `finished` has resolved.
+   * stored: a later run then goes on from the last of them. None is taken at the end, where `finished` has resolved:
+   * what was computed since the last one is computed again, unless the workload calls `checkpoint()` of its run before it
+   * resolves. Remove them with `migrator.checkpoints.forget(id)`. Default false: they are removed once `finished` has
+   * resolved. Work that is closed or aborted is saved a last time and keeps its checkpoints either way.
    */
   readonly keepCheckpoints?: boolean | undefined
   /** Id of the target to begin on, if it can take the work. */
@@ -48,7 +50,12 @@ export interface WorkloadRun extends AsyncDisposable {
    * `EGPU_CLOSED` when the run was closed first, with the abort reason of the run's `signal`. Not for a lost device.
    */
   readonly finished: Promise<void>
-  /** Resolves when it works on a target for the first time; rejects like `finished`. */
+  /**
+   * Resolves when it works on a target for the first time; rejects like `finished`, and with `EGPU_CHECKPOINT_FAILED`
+   * once its store keeps it from beginning: another migrator uses it, as the message says with its process and host, or it
+   * cannot be read. The run is not over then: it is parked and begins as soon as the store lets it, with `finished` for
+   * its end. `close` gives up. For work that merely finds no target yet, this stays pending.
+   */
   readonly started: Promise<ComputeTarget>
   /** Takes a checkpoint of the work as it is now or later; resolves once it is committed. */
   checkpoint(options?: AbortOptions): Promise<CheckpointRecord>

@@ -7,12 +7,7 @@ import type { WorkloadRun } from '@egpu/migrator'
 import { directoryStore } from '@egpu/migrator/node'
 import { CrashFs } from './crash-fs.ts'
 import { mixed, Mixer } from './mixer.ts'
-
-export interface ChaosOptions {
-  readonly first?: number
-  readonly seeds: number
-  readonly onProgress?: (done: number) => void
-}
+import type { SeedOptions } from './seeds.ts'
 
 export interface ChaosOutcome {
   /** Runs, each with one thing broken at one point. */
@@ -60,7 +55,7 @@ type End =
  * Breaks one thing at one point of a run, a different point for each seed, and lets the run go on to its end; after a
  * crash of the process in a new one. In virtual time: every run of a seed takes the same path.
  */
-export async function chaos({ first = 1, seeds, onProgress }: ChaosOptions): Promise<ChaosOutcome> {
+export async function chaos({ first = 1, seeds, onProgress }: SeedOptions): Promise<ChaosOutcome> {
   const failures: { seed: number; message: string }[] = []
   const byKind: Record<string, number> = {}
   let identical = 0

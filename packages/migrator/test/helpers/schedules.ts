@@ -11,6 +11,7 @@ import { mixed, Mixer } from './mixer.ts'
 import { notebook } from './notebook.ts'
 import type { Notebook } from './notebook.ts'
 import { pagedReference, PagedWork } from './paged-work.ts'
+import type { SeedOptions } from './seeds.ts'
 
 export interface SchedulesOutcome {
   readonly seeds: number
@@ -62,15 +63,7 @@ type End = { readonly remains: Remains } | { readonly problems: readonly string[
  * Several workloads of two kinds share GPUs that have no room for all, in one store with one journal, while cables come
  * out, devices hang, users move and close work, and now and then the whole process ends. In virtual time.
  */
-export async function schedules({
-  first = 1,
-  seeds,
-  onProgress,
-}: {
-  readonly first?: number
-  readonly seeds: number
-  readonly onProgress?: (done: number) => void
-}): Promise<SchedulesOutcome> {
+export async function schedules({ first = 1, seeds, onProgress }: SeedOptions): Promise<SchedulesOutcome> {
   const failures: { seed: number; message: string }[] = []
   const count = { works: 0, actions: 0, crashes: 0 }
   for (let seed = first; seed < first + seeds; seed += 1) {

@@ -91,6 +91,8 @@ export class OwnedRun implements RemoteRun {
   async standBy(peerId: string, options: AbortOptions = {}): Promise<void> {
     assertPeer(peerId, options)
     await this.#assertFits(peerId, options)
+    // Without one the peer would have nothing, and not even know that it stands by, if this host died now.
+    if (this.run.latestCheckpoint === undefined && this.run.state !== 'parked') await this.run.checkpoint(options)
     this.#standby = peerId
     await abandonable(this.#follow(), options.signal)
     if (this.replicated === undefined && this.run.latestCheckpoint !== undefined) {

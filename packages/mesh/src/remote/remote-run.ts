@@ -32,7 +32,7 @@ export interface RemoteRun extends AsyncDisposable {
   readonly ended: Promise<RunEnd>
   /**
    * Sends every new checkpoint to the peer from now on, so that this host's death loses at most what came after the last one.
-   * Resolves when the peer has the newest there is. Rejects with `EGPU_TARGET_INCOMPATIBLE` when the peer could not run it.
+   * Resolves when the peer has the newest there is, which is taken if there is none. Rejects with `EGPU_TARGET_INCOMPATIBLE` when the peer could not run it.
    */
   standBy(peerId: string, options?: AbortOptions): Promise<void>
   /**

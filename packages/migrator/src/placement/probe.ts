@@ -98,8 +98,10 @@ async function measure(
     for (let size = first; ;) {
       let ms = await timed(() => run(size))
       // A pause of a busy machine is no property of the link.
-      for (let again = 0; again < 2 && (ms >= enoughMs || size >= most) && clock.now() + ms < endsAt; again += 1)
+      const repeats = ms >= enoughMs || size >= most ? 2 : 0
+      for (let again = 0; again < repeats && clock.now() + ms < endsAt; again += 1) {
         ms = Math.min(ms, await timed(() => run(size)))
+      }
       const left = endsAt - clock.now()
       const next = Math.min(most, size * Math.max(2, Math.min(64, enoughMs / Math.max(ms, 0.01))))
       // The next would take about so much longer.

@@ -6,7 +6,10 @@ import { Mixer } from './mixer.ts'
 
 /** Work for a child of `survive`: a computation on a simulated GPU in real time. */
 const work: Work = () => {
-  const mixer = new Mixer({ clock: systemClock, words: 64, steps: 400, stepMs: 1 })
+  // Too slow to be done before it was killed as often as that, however busy the machine is.
+  const isSlow =
+    process.env['SURVIVOR'] === 'slow until killed 3 times' && Number(process.env['SURVIVOR_BORN'] ?? 0) < 3
+  const mixer = new Mixer({ clock: systemClock, words: 64, steps: 400, stepMs: isSlow ? 100 : 1 })
   if (process.env['SURVIVOR'] === 'poison') setTimeout(() => process.abort(), 20)
   if (process.env['SURVIVOR'] === 'hang') setTimeout(hangOnce, 300)
   if (process.env['SURVIVOR'] === 'hang at once') hangForEver()

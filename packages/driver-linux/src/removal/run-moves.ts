@@ -59,5 +59,7 @@ export async function runMoves(moves: readonly Move[], options: RunMovesOptions)
 
 function withDeadline(signal: AbortSignal | undefined): AbortSignal {
   const deadline = AbortSignal.timeout(stepDeadlineMs)
+  // Node 20 collects a timeout that only `AbortSignal.any` knows of before it fires (nodejs/node issue 57736).
+  deadline.addEventListener('abort', () => undefined, { once: true })
   return signal === undefined ? deadline : AbortSignal.any([signal, deadline])
 }

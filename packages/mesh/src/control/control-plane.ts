@@ -2,6 +2,7 @@ import { connect, type TLSSocket } from 'node:tls'
 import { EGpuError, EGpuErrorCode, type AbortOptions } from '@egpu/core'
 import type { MeshIdentity } from '../identity/identity.ts'
 import type { CableLink } from '../links/cable-link.ts'
+import { within } from '../deadline.ts'
 import { Channel } from './channel.ts'
 import { greet, greetingDeadlineMs, type Greeting } from './greet.ts'
 import { protocolVersions, type Hello } from './hello.ts'
@@ -81,10 +82,7 @@ export class ControlPlane implements PeerConnections, AsyncDisposable {
 
   /** Connects, greets, and resolves to the connection that is used from now on, which may be an older one. */
   async dial({ host, port, peerId }: DialTarget, { signal }: AbortOptions = {}): Promise<PeerConnection> {
-    const deadline = AbortSignal.any([
-      AbortSignal.timeout(greetingDeadlineMs),
-      ...(signal === undefined ? [] : [signal]),
-    ])
+    const deadline = within(greetingDeadlineMs, signal)
     let socket: TLSSocket | undefined
     let met: string | undefined
     try {

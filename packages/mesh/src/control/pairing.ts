@@ -5,6 +5,7 @@ import type { PairedPeer } from '../identity/mesh-directory.ts'
 import type { MeshIdentity } from '../identity/identity.ts'
 import { asShape, asText, type Shape } from '../shape.ts'
 import { plainText } from '../text.ts'
+import { within } from '../deadline.ts'
 import { dialSecure } from './control-plane.ts'
 import { MessageStream } from './message-stream.ts'
 import { exportedKey, peerOf, Purpose } from './secure-socket.ts'
@@ -99,7 +100,7 @@ export async function pairWith(
   { signal }: AbortOptions = {},
 ): Promise<PairedPeer> {
   const scalar = await passwordScalar(digitsOf(code))
-  const deadline = AbortSignal.any([AbortSignal.timeout(stepDeadlineMs), ...(signal === undefined ? [] : [signal])])
+  const deadline = within(stepDeadlineMs, signal)
   let socket: TLSSocket
   try {
     socket = await dialSecure(self.identity, host, port, Purpose.Pair, deadline)

@@ -1,6 +1,7 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions } from '@egpu/core'
 import type { PeerConnections } from '../control/peer-connection.ts'
+import { within } from '../deadline.ts'
 import { Bell } from './bell.ts'
 import type { AcquireOptions, Coordinator, Ownership, OwnershipState, Promotion, Tenure } from './coordinator.ts'
 import { OwnershipBook } from './ownership-book.ts'
@@ -138,7 +139,7 @@ class EmbeddedCoordinator implements Coordinator {
     await Promise.all(
       [...ids].map(async (peerId) => {
         try {
-          const body = await this.#peers.request(peerId, askType, { resource }, { signal: within(signal) })
+          const body = await this.#peers.request(peerId, askType, { resource }, { signal: within(askMs, signal) })
           if (body !== null) await this.#hear(body, peerId)
         } catch {
           // One that says what cannot be says nothing, and keeps nobody from working.
@@ -153,7 +154,7 @@ class EmbeddedCoordinator implements Coordinator {
     await Promise.all(
       [...ids].map((peerId) =>
         this.#peers
-          .request(peerId, announceType, this.#book.get(resource), { signal: within(signal) })
+          .request(peerId, announceType, this.#book.get(resource), { signal: within(askMs, signal) })
           // It hears of it when it connects again.
           .catch(() => undefined),
       ),
@@ -163,7 +164,9 @@ class EmbeddedCoordinator implements Coordinator {
 
   async #tellAll(peerId: string): Promise<void> {
     for (const entry of this.#book.entries()) {
-      await this.#peers.request(peerId, announceType, entry, { signal: within(undefined) }).catch(() => undefined)
+      await this.#peers
+        .request(peerId, announceType, entry, { signal: within(askMs, undefined) })
+        .catch(() => undefined)
     }
   }
 
@@ -195,10 +198,7 @@ class EmbeddedCoordinator implements Coordinator {
 const mostSteps = 2 ** 20
 
 /** Peers are asked for a moment; one that hangs does not keep its host from starting work. */
-function within(signal: AbortSignal | undefined): AbortSignal {
-  const timeout = AbortSignal.timeout(1_000)
-  return signal === undefined ? timeout : AbortSignal.any([signal, timeout])
-}
+const askMs = 1_000
 
 function resourceOf(body: unknown): string {
   const resource = (body as { resource?: unknown } | null)?.resource

@@ -1,5 +1,6 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { AbortOptions, Clock } from '@egpu/core'
+import { within } from '../deadline.ts'
 import type { Coordinator, Ownership, Tenure } from './coordinator.ts'
 import { sleepMeter, type SleepMeter } from './host-sleep.ts'
 
@@ -89,7 +90,7 @@ export class Holding implements AsyncDisposable {
     while (!signal.aborted) {
       try {
         await this.#clock.sleep(waitMs, { signal })
-        const until = AbortSignal.any([signal, AbortSignal.timeout(attemptMs(leaseMs))])
+        const until = within(attemptMs(leaseMs), signal)
         const meter = this.#newMeter()
         const next = await this.#coordinator.renew(this.#tenure, { signal: until })
         // Sent before the lease ended and answered after it: somebody else may have looked in between.

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import ts from 'typescript'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { runCli, type Terminal } from '../packages/cli/src/index.ts'
 import { root, rooms } from './workspace.ts'
 
@@ -90,6 +90,20 @@ describe('code in guides', () => {
       expect.stringMatching(/^RTX 4090 is going: /),
       'pulled without warning',
     ])
+  })
+
+  it('the smallest use of the migrator survives its cable', { timeout: 60_000 }, () => {
+    const [main, sum] = blocks.filter(
+      ({ page, language }) => page === 'packages/migrator/README.md' && language === 'ts',
+    )
+    const folder = mkdtempSync(join(home, 'node_modules/.readme-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
+    writeFileSync(join(folder, 'main.ts'), main?.text ?? '')
+    writeFileSync(join(folder, 'sum.ts'), sum?.text ?? '')
+    const args = ['--conditions=@egpu/source', '--import=tsx', join(folder, 'main.ts')]
+    const printed = execFileSync(process.execPath, args, { cwd: home, encoding: 'utf8' }).trim().split('\n')
+    expect(printed).toEqual(['began on RTX 4090', expect.stringMatching(/^sum is on CPU after /), '500500'])
   })
 })
 

@@ -90,6 +90,22 @@ describe('constraints', () => {
     )
   })
 
+  it.each(['restore', 'resume'] as const)('work given up for what its %s throws says what that was', async (broken) => {
+    await using machine = await bench({ boxes: 2 })
+    const { clock, migrator } = machine
+    const mixer = new Mixer({ clock })
+    mixer[broken] = () => {
+      throw new Error('boom')
+    }
+    const run = migrator.run(mixer)
+    run.finished.catch(() => undefined)
+    await expect(machine.until(run.finished)).rejects.toMatchObject({
+      code: 'EGPU_WORKLOAD_FAILED',
+      message: expect.stringContaining(`mixer failed in ${broken}: boom`),
+      cause: { code: 'EGPU_WORKLOAD_FAILED', cause: { message: 'boom' } },
+    })
+  })
+
   it('that cannot be are refused at once', async () => {
     await using machine = await bench()
     const { migrator, clock } = machine

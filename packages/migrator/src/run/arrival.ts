@@ -38,6 +38,7 @@ export async function arrive(
         what: `restore of ${workload.id} on ${placement.target.name}`,
       },
     )
+  let doing = 'restore'
   try {
     const letGo = (): Promise<void> => release(context, work, placement)
     onStep('transferring')
@@ -45,10 +46,11 @@ export async function arrive(
     await Promise.all([restored, saver.takeOver()])
     signal.throwIfAborted()
     onStep('committed')
+    doing = 'resume'
     work.resume()
   } catch (error) {
     await depart(context, work, placement)
-    throw asWorkloadFailure(workload.id, 'restore', error)
+    throw asWorkloadFailure(workload.id, doing, error)
   }
 }
 

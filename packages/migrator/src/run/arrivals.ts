@@ -36,7 +36,8 @@ export class Arrivals {
   #arriving: Placement | undefined
   #isFirst = true
   #startOn: string | undefined
-  #isHopeless = false
+  #hopeless: EGpuError | undefined
+  #ownFault: EGpuError | undefined
   #noTarget: EGpuError | undefined
   #storeFailure: EGpuError | undefined
   readonly #notice: Notice
@@ -62,9 +63,9 @@ export class Arrivals {
     return this.#isFirst
   }
 
-  /** Every target that could take it failed for the workload's own fault, often. */
-  get isHopeless(): boolean {
-    return this.#isHopeless
+  /** Every target that could take it failed for the workload's own fault, often: how it broke the last time. */
+  get hopeless(): EGpuError | undefined {
+    return this.#hopeless
   }
 
   /** Why the last search found no target. */
@@ -168,7 +169,7 @@ export class Arrivals {
       this.#noTarget = choice.error
       const isToldOf = targetId === undefined || cause.from !== undefined
       if (isToldOf && this.#notice.isDue(how, choice.error.message)) attempt.failWithoutTarget(choice.error)
-      this.#isHopeless = choice.hopeless && targetId === undefined
+      this.#hopeless = choice.hopeless && targetId === undefined ? this.#ownFault : undefined
       return undefined
     }
     if (choice.mistake !== undefined) attempt.failWithoutTarget(choice.mistake)
@@ -182,7 +183,9 @@ export class Arrivals {
     if (!stop.aborted) {
       this.#storeFailure = EGpuError.is(error, EGpuErrorCode.CheckpointFailed) ? error : undefined
       if (target !== undefined) {
-        refusals.note(target.id, this.#now(), messageOf(error), EGpuError.is(error, EGpuErrorCode.WorkloadFailed))
+        const ownFault = EGpuError.is(error, EGpuErrorCode.WorkloadFailed) ? error : undefined
+        this.#ownFault = ownFault ?? this.#ownFault
+        refusals.note(target.id, this.#now(), messageOf(error), ownFault !== undefined)
         if (saysLost(error)) this.noteLoss(target)
       }
       attempt.fail(error)

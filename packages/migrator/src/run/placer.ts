@@ -60,8 +60,12 @@ export class Placer {
 
   async #park(): Promise<void> {
     const { context, workloadId, arrivals, ending, wakeup, onPark } = this.#options
-    if (arrivals.isHopeless) {
-      ending.fail(`${workloadId} failed again and again on every target that could take it; its checkpoints are kept`)
+    const { hopeless } = arrivals
+    if (hopeless !== undefined) {
+      ending.fail(
+        `${workloadId} failed again and again on every target that could take it, and its checkpoints are kept; at last ${hopeless.message}`,
+        hopeless,
+      )
       return
     }
     onPark()

@@ -132,9 +132,14 @@ async function scaled(
 ): Promise<FieldOptions> {
   const most = (target.limits?.['maxStorageBufferBindingSize'] ?? 2 ** 27) / 2 ** 20
   const mebibytes = Math.min(options.mebibytes, Math.floor(most))
-  const short = await alone(driver, target.id, { mebibytes, steps: 4 })
-  const steps = Math.max(16, Math.round((200 / short.ms) * 4))
-  const { ms } = await alone(driver, target.id, { mebibytes, steps, batch: Math.min(512, Math.ceil(steps / 40)) })
+  // What a run takes besides its steps: buffers, pipelines, reading the result.
+  const { ms: besideMs } = await alone(driver, target.id, { mebibytes, steps: 4 })
+  let [steps, ms] = [16, 0]
+  while (ms < 500) {
+    steps *= 4
+    ms =
+      (await alone(driver, target.id, { mebibytes, steps, batch: Math.min(512, Math.ceil(steps / 40)) })).ms - besideMs
+  }
   const stepMs = ms / steps
   const batch = Math.min(512, Math.max(1, Math.round(5 / stepMs)))
   return { mebibytes, batch, steps: Math.ceil(options.runMs / stepMs) }

@@ -1,5 +1,5 @@
 import { EGpuError, EGpuErrorCode, EGpuManager, systemClock, type EGpuDevice } from '@egpu/core'
-import { wgpuDriver } from '@egpu/driver-wgpu'
+import { probeHands, wgpuDriver } from '@egpu/driver-wgpu'
 import { probeTarget, type MeasuredRates } from '@egpu/migrator'
 import type { Command } from 'commander'
 import { observingDrivers } from '../machine.ts'
@@ -8,7 +8,6 @@ import { printJson } from '../output/json.ts'
 import type { Terminal } from '../output/terminal.ts'
 import { plain } from '../output/text.ts'
 import { withRuntimeDirectory } from '../probe/runtime-directory.ts'
-import { webGpuHands } from '../probe/webgpu-hands.ts'
 import { jsonOption, wholeNumber, type CommandContext } from './context.ts'
 
 interface BenchOptions {
@@ -63,7 +62,8 @@ async function measure(
 ): Promise<Pick<Measurement, 'rates' | 'failure'>> {
   try {
     await using target = await manager.openTarget(id, { signal })
-    await using hands = webGpuHands(target as Parameters<typeof webGpuHands>[0])
+    await using hands = await probeHands(target, { signal })
+    if (hands === undefined) return { failure: `there is no way to measure a target of ${target.target.runtime}` }
     return { rates: await probeTarget(target.target, hands, { clock: systemClock, budgetMs, signal }) }
   } catch (error) {
     signal.throwIfAborted()

@@ -245,6 +245,10 @@ export class CheckpointManager implements AsyncDisposable {
           pace?.observe(seen, this.#clock.now() - startedAt)
           return
         }
+        // Anything else with a length would be saved as other bytes than it holds.
+        if (!ArrayBuffer.isView(next.value) || next.value.BYTES_PER_ELEMENT !== 1) {
+          throw new EGpuError(EGpuErrorCode.WorkloadFailed, `part '${part}' gave something else than a Uint8Array`)
+        }
         const { byteLength } = next.value
         seen += byteLength
         await withDeadline((abort) => writer.append(part, next.value, { signal: abort }), {

@@ -8,13 +8,14 @@ export class PartTally {
   #seen = 0
 
   /**
-   * Throws `EGPU_WORKLOAD_FAILED` for what cannot be: a repeated name, a length that is not a count of bytes, a progress that
+   * Throws `EGPU_WORKLOAD_FAILED` for what cannot be: no name, a repeated one, a length that is not a count of bytes, a progress that
    * is no number and so could not be told again.
    */
   constructor({ progress, parts }: Pick<SavedState, 'progress' | 'parts'>) {
     if (!Number.isFinite(progress)) throw broken(`the state says that its progress is ${progress}`)
     const names = new Set<string>()
     for (const { name, byteLength } of parts) {
+      if (typeof name !== 'string' || name === '') throw broken('the state has a part whose name is no text')
       if (names.has(name)) throw broken(`the state names its part '${name}' twice`)
       if (!Number.isSafeInteger(byteLength) || byteLength < 0) {
         throw broken(`the state declares ${byteLength} bytes for its part '${name}'`)

@@ -4,6 +4,7 @@ import { Changes } from '../checkpoint/changes.ts'
 import type { CheckpointManager, StoredState } from '../checkpoint/checkpoint-manager.ts'
 import type { CheckpointRecord } from '../checkpoint/store.ts'
 import { withDeadline } from '../deadline.ts'
+import { dispose } from '../dispose.ts'
 import { asWorkloadFailure, messageOf, saysLost } from '../failure.ts'
 import type { SaveCost } from './cadence.ts'
 import type { Placement } from './placement.ts'
@@ -231,6 +232,7 @@ export class Saver {
         onLate: dispose,
       })
       this.#hungFreezes = 0
+      checkFrozen(frozen)
       return frozen
     } catch (error) {
       if (EGpuError.is(error, EGpuErrorCode.Timeout)) {
@@ -272,7 +274,12 @@ export class Saver {
   }
 }
 
-/** Not waited for: it may be a call into a device that is gone. */
-function dispose(frozen: FrozenState): void {
-  Promise.resolve(frozen[Symbol.asyncDispose]()).catch(() => undefined)
+/** A part of it that is wrong is found when it is drained; this is what nothing could be done with. */
+function checkFrozen(frozen: Partial<FrozenState> | null | undefined): void {
+  const isUsable =
+    Array.isArray(frozen?.parts) &&
+    typeof frozen.read === 'function' &&
+    typeof frozen[Symbol.asyncDispose] === 'function' &&
+    (frozen.changed === undefined || Array.isArray(frozen.changed))
+  if (!isUsable) throw new TypeError('what it gives must be a FrozenState: parts, read() and [Symbol.asyncDispose]()')
 }

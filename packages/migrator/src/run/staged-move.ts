@@ -1,6 +1,7 @@
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
 import type { StagedState, TransferProgress } from '@egpu/core'
 import { withDeadline } from '../deadline.ts'
+import { dispose } from '../dispose.ts'
 import { asWorkloadFailure, messageOf } from '../failure.ts'
 import { precopy } from '../transfer/precopy.ts'
 import { Shipment } from '../transfer/shipment.ts'
@@ -41,7 +42,7 @@ export async function moveStaged(options: StagedMoveOptions): Promise<void> {
   try {
     const first = await saver.freeze(from, signal)
     const { parts } = first
-    first[Symbol.asyncDispose]().then(undefined, () => undefined)
+    dispose(first)
     const stage = (inner: AbortSignal): Promise<StagedState> =>
       workload.stage?.(to.open, parts, { signal: inner }) ?? Promise.reject(new TypeError('it has no stage()'))
     staged = await within(migrationTimeoutMs, 'staging', stage)
@@ -69,7 +70,7 @@ export async function moveStaged(options: StagedMoveOptions): Promise<void> {
         // Whoever owned the checkpoints before is shut out before the work runs anywhere else.
         await Promise.all([shipment.send(frozen, inner), saver.takeOver()])
       } finally {
-        frozen[Symbol.asyncDispose]().then(undefined, () => undefined)
+        dispose(frozen)
       }
       await shipment.samples.verify(there, inner)
       attempt.step('verified')

@@ -1,4 +1,5 @@
 import type { FrozenState } from '@egpu/core'
+import { dispose } from '../dispose.ts'
 import type { Shipment } from './shipment.ts'
 
 /** More rounds than this gain nothing: each moves at least a fifth less than the one before. */
@@ -40,8 +41,7 @@ export async function precopy({ shipment, freeze, signal, downtimeMs }: PrecopyO
       before = bytes
       await shipment.send(frozen, signal)
     } finally {
-      // Not waited for: it may be a call into a device that is gone.
-      frozen[Symbol.asyncDispose]().then(undefined, () => undefined)
+      dispose(frozen)
     }
   }
 }

@@ -79,3 +79,28 @@ it.each(['', 5, undefined])('a part whose name is %j never gets a checkpoint com
   expect(machine.story()[0]).toBe('mixer checkpoint failed: EGPU_CHECKPOINT_FAILED')
   expect(await migrator.checkpoints.list('mixer')).toEqual([])
 })
+
+it('a resume that answers with a promise and rejects is taken for lost with its target, and nothing is lost', async () => {
+  const errors = uncaught()
+  for (const failing of [0, 1]) {
+    await using machine = await bench({ boxes: 2, failBackAfterMs: Infinity })
+    const { clock, migrator } = machine
+    const mixer = new Mixer({ clock, steps: 400 })
+    const resume = mixer.resume.bind(mixer)
+    let calls = 0
+    const later = async (): Promise<void> => {
+      calls += 1
+      if (calls === failing + 1) throw new Error('no queue')
+      resume()
+    }
+    Object.assign(mixer, { resume: later })
+    const run = migrator.run(mixer, { startOn: 'sim/sim:gpu-A' })
+    await clock.advance(150)
+    if (failing === 1) run.moveTo('sim/sim:gpu-B').catch(() => undefined)
+    await clock.advance(5_000)
+    expect(mixer.result).toBe(reference)
+    expect(mixer.doubleOwners).toBe(0)
+  }
+  await new Promise(setImmediate)
+  expect(errors).toEqual([])
+})

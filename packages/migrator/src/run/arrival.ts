@@ -6,6 +6,7 @@ import type { RunContext } from './context.ts'
 import { depart, release } from './departure.ts'
 import type { Placement } from './placement.ts'
 import type { Saver } from './saver.ts'
+import { couldNotGoOn } from './work.ts'
 import type { Work } from './work.ts'
 
 /**
@@ -47,7 +48,7 @@ export async function arrive(
     signal.throwIfAborted()
     onStep('committed')
     doing = 'resume'
-    work.resume()
+    work.resume(couldNotGoOn(work, placement, clock))
   } catch (error) {
     await depart(context, work, placement)
     throw asWorkloadFailure(workload.id, doing, error)

@@ -14,6 +14,7 @@ import type { Plight } from './notice.ts'
 import type { Placement } from './placement.ts'
 import type { Refusals } from './refusals.ts'
 import type { Saver } from './saver.ts'
+import { couldNotGoOn } from './work.ts'
 import type { Work } from './work.ts'
 
 /** How often a parked workload looks for a target whose driver does not tell of new ones. */
@@ -135,7 +136,8 @@ export class Arrivals {
 
   /** The workload was brought onto a target by other means than a restore: it only has to be set to work. */
   arrived(attempt: Attempt, placement: Placement, progress: number): void {
-    this.#options.work.resume()
+    const { work, context } = this.#options
+    work.resume(couldNotGoOn(work, placement, context.host.clock))
     this.#succeeded(attempt, placement, progress)
   }
 

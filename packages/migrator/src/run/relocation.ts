@@ -1,6 +1,5 @@
 import type { Clock, TransferProgress } from '@egpu/core'
 import type { CheckpointRecord } from '../checkpoint/store.ts'
-import { messageOf } from '../failure.ts'
 import type { Arrivals } from './arrivals.ts'
 import type { Cause } from './cause.ts'
 import { graceMs } from './context.ts'
@@ -11,6 +10,7 @@ import type { Move } from './moves.ts'
 import type { Placement } from './placement.ts'
 import type { Saver } from './saver.ts'
 import { moveStaged } from './staged-move.ts'
+import { couldNotGoOn } from './work.ts'
 import type { Work } from './work.ts'
 
 /** How a move off a target that lives ended. */
@@ -108,10 +108,10 @@ async function staged(
 
 /** Work that cannot be set going again is taken for lost with its target: its checkpoints are what is left. */
 function goOn(work: Work, placement: Placement, clock: Clock): void {
+  const onFailure = couldNotGoOn(work, placement, clock)
   try {
-    work.resume()
+    work.resume(onFailure)
   } catch (error) {
-    const message = `${work.workload.id} could not go on: ${messageOf(error)}`
-    placement.lose({ reason: 'unknown', message, atMs: clock.now() })
+    onFailure(error)
   }
 }

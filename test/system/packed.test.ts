@@ -46,7 +46,7 @@ const budget: Readonly<Record<string, number>> = {
   '@egpu/driver-macos': 170,
   '@egpu/driver-sim': 100,
   '@egpu/driver-wgpu': 310,
-  '@egpu/mesh': 370,
+  '@egpu/mesh': 420,
   '@egpu/migrator': 425,
 }
 

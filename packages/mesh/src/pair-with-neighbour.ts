@@ -17,11 +17,11 @@ export async function pairWithNeighbour(
 ): Promise<PairedPeer> {
   digitsOf(code)
   const waiting = neighbours.filter(({ pairing }) => pairing)
-  if (waiting.length === 0)
-    throw new EGpuError(
-      EGpuErrorCode.PeerLost,
-      'no host on the cables waits for a pairing; run egpu mesh pair there first',
-    )
+  if (waiting.length === 0) {
+    const seen = neighbours.length === 0 ? 'no host is in sight' : 'no host in sight waits for a pairing'
+    const advice = 'run `egpu mesh pair` there first, with `--lan` on both where no Thunderbolt cable joins them'
+    throw new EGpuError(EGpuErrorCode.PeerLost, `${seen}: ${advice}`)
+  }
   const refusals: string[] = []
   const refusedBy = new Set<string>()
   for (const { id, address, port } of waiting) {

@@ -50,11 +50,17 @@ describe('a strategy', () => {
     ])
   })
 
-  it('that throws harms nobody', async () => {
-    const oops = (): never => {
-      throw new Error('oops')
-    }
-    await using machine = await bench({ strategy: { name: 'broken', onWarning: oops, choose: oops } })
+  it.each([
+    [
+      'throws',
+      (): never => {
+        throw new Error('oops')
+      },
+    ],
+    ['rejects later', (): never => Promise.reject(new Error('oops')) as never],
+  ])('that %s harms nobody', async (_, oops) => {
+    const strategy: MigrationPolicy = { name: 'broken', onWarning: oops, choose: oops, review: oops, reviewEveryMs: 50 }
+    await using machine = await bench({ strategy, bytesPerSecond: oops })
     const { clock, migrator, boxes } = machine
     const mixer = new Mixer({ clock })
     const run = migrator.run(mixer)

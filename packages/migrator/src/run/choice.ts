@@ -1,5 +1,6 @@
 import { EGpuError, EGpuErrorCode, GpuDeviceState } from '@egpu/core'
 import type { ComputeTarget, WorkloadNeeds } from '@egpu/core'
+import { answerNow } from '../answer-now.ts'
 import { messageOf } from '../failure.ts'
 import { incompatibility } from '../placement/compatibility.ts'
 import { chooseTarget, passedOver, rankTargets } from '../placement/planner.ts'
@@ -125,7 +126,7 @@ function decide(
   if (ranked.length === 0) return { target: undefined }
   const fallback = ranked[0]
   try {
-    const id = strategy.choose(ranked, view)
+    const id = answerNow(() => strategy.choose?.(ranked, view))
     if (id === undefined) return { target: fallback }
     const target = ranked.find((candidate) => candidate.id === id)
     if (target !== undefined) return { target }

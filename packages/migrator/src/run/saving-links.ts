@@ -1,4 +1,5 @@
 import type { ComputeTarget } from '@egpu/core'
+import { answerNow } from '../answer-now.ts'
 import type { MigrationConfig, TargetLink } from '../config.ts'
 import type { MigratorHost } from '../host.ts'
 import type { RateBook } from '../placement/rate-book.ts'
@@ -69,7 +70,7 @@ export class SavingLinks {
     if (typeof setting === 'number') return setting
     if (setting === undefined) return link.target.removable === false ? undefined : shareOf(link)
     try {
-      const most = setting(link)
+      const most = answerNow(() => setting(link))
       return typeof most === 'number' && most > 0 ? most : undefined
     } catch {
       return undefined

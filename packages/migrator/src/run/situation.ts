@@ -1,4 +1,5 @@
 import type { Checkpointable, ComputeTarget } from '@egpu/core'
+import { answerNow } from '../answer-now.ts'
 import { standingKey } from '../placement/stability.ts'
 import { shortInterval } from '../strategies/preemptive.ts'
 import type { Warning, WarningAnswer, WorkloadView } from '../strategy.ts'
@@ -88,7 +89,7 @@ export class Situation {
     const { context } = this.#options
     let answer: WarningAnswer
     try {
-      answer = context.config.strategy.onWarning(warning, this.view)
+      answer = answerNow(() => context.config.strategy.onWarning(warning, this.view))
     } catch {
       return 'wait'
     }
@@ -111,7 +112,7 @@ export class Situation {
     const offers = strategy.review === undefined ? undefined : this.#offers()
     if (offers === undefined) return undefined
     try {
-      const id = strategy.review?.(offers.here, offers.others, this.view)
+      const id = answerNow(() => strategy.review?.(offers.here, offers.others, this.view))
       return offers.others.some(({ target }) => target.id === id) ? id : undefined
     } catch {
       return undefined

@@ -59,7 +59,7 @@ describe('--json', () => {
 
   it('of the program that egpu runs is none of ours', async () => {
     const terminal = recordingTerminal()
-    expect(await runCli(['run', '--', '/nowhere/program', '--json'], terminal)).toBe(1)
+    expect(await runCli(['run', '--', '/nowhere/program', '--json'], terminal)).toBe(127)
     expect(terminal.notes.join('\n')).toMatch(/^egpu: /m)
   })
 

@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EGpuError, EGpuErrorCode } from '@egpu/core'
@@ -201,7 +200,9 @@ async function importFrom(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<void> {
-  const record = await importCheckpoint(store, createReadStream(file), { signal })
+  // Opened here, so that a file that is not there is told as everywhere else.
+  await using opened = await open(file)
+  const record = await importCheckpoint(store, opened.createReadStream(), { signal })
   const { workloadId, generation, byteLength } = record
   if (json) printJson({ file, checkpoint: record }, terminal)
   else terminal.print(`${plain(workloadId)}: checkpoint ${generation}, ${bytesText(byteLength)}`)

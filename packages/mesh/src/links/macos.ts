@@ -14,7 +14,8 @@ export interface MacosFacts {
 }
 
 const factKinds: Readonly<Record<keyof MacosFacts, Kind>> = {
-  thunderbolt: object,
+  // Another program's word: what cannot be understood is no cable.
+  thunderbolt: kind('anything', () => true),
   hardwarePorts: kind('the text that networksetup printed', (value) => typeof value === 'string'),
   mtu: optional(object),
 }

@@ -1,4 +1,4 @@
-/** Ours have fewer values: the least that is ever written, a part without a name or a byte, takes eight bytes for each. */
+/** Ours have fewer values: the least that is ever written, a part with a name of one letter and no byte, takes more for each. */
 const leastBytesPerValue = 7
 const fewValues = 64
 

@@ -126,7 +126,7 @@ describe('work in a process of its own on each of two hosts', () => {
     await b.hears(/ owns count-primes: /)
     // Until it is noticed that it is gone, it counts as alive.
     await b.until('begin', /cannot be reached, and no host is promoted alone.*three etcd members/)
-    await b.does('bury')
+    b.say('bury')
     await b.hears(/^runs on eGPU of/)
     await b.close()
   })

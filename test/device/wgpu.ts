@@ -40,8 +40,8 @@ await part('probe', async () => {
 })
 await part('migrator', async () => ({
   figures: await migratorFigures({
-    mebibytes: Number(process.env['EGPU_DEVICE_MIB'] ?? 256),
-    runMs: Number(process.env['EGPU_DEVICE_RUN_MS'] ?? 15_000),
+    mebibytes: Number(process.env['EGPU_DEVICE_MIB'] ?? 64),
+    runMs: Number(process.env['EGPU_DEVICE_RUN_MS'] ?? 10_000),
   }),
 }))
 await part('pins', async () => {
